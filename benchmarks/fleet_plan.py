@@ -26,7 +26,7 @@ from jetsel.addons.fleet.manager.planning import Planner, Proposal
 from jetsel.addons.fleet.publishing import files_of
 from jetsel.addons.fleet.signing import make_key, read_key
 from jetsel.addons.fleet.storage import Storage
-from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
+from jetsel.addons.fleet.usage import DaemonUsage, DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
 from jetsel.artefact import installed
 from jetsel.zoo import Family, scan
 
@@ -103,10 +103,12 @@ def _simulate(storage: Storage, family: Family, devices: int, lines: int) -> Non
             at_s=0.0,
             plan=0,
             limits=limits,
-            requests={"ok": asked},
-            families=(told,),
-            watts=IDLE_W + asked / PERIOD_S * 0.05,
-            energy_j=asked * 0.05,
+            daemon=DaemonUsage(
+                requests={"ok": asked},
+                families=(told,),
+                watts=IDLE_W + asked / PERIOD_S * 0.05,
+                energy_j=asked * 0.05,
+            ),
         )
         day = [msgspec.structs.replace(usage, sequence=one + 1, at_s=PERIOD_S * one) for one in range(lines)]
         storage.write(usage_path(usage), gzip.compress(b"\n".join(map(msgspec.json.encode, day))))

@@ -9,8 +9,9 @@ from torch import nn
 
 from calibration.optimizing.rules import RULES
 from calibration.optimizing.separable import separable
-from jetsel.train.optimize.distil import Lesson, Tell
+from jetsel.train.optimize.distil import Lesson
 from jetsel.train.optimize.factorise import low_rank, one_d
+from jetsel.train.optimize.material import Tell
 from jetsel.train.optimize.steps import Change, pruned
 
 

@@ -94,15 +94,16 @@ def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
         )
     try:
         from calibration.optimizing.changes import CHANGES
-        from jetsel.train.optimize.steps import trained
+        from jetsel.train.optimize.steps import Reduction, train_reduced
     except ImportError as error:
         raise CalibrationError(f"{NEEDS_TORCH} ({error})") from error
     folder = material.plan.folder / STEPS
     folder.mkdir(exist_ok=True)
     name = material.plan.parent.manifest.name
     method, share = recipe.method or "", recipe.share or 1.0
-    made = trained(material.graph(spec), name, method, share, CHANGES[method], material.lesson, folder, material.tell)
-    return Content(made.content, spec, made.words, parameters(model_in(made.content, name)))
+    reduction = Reduction(method, share, CHANGES[method])
+    file, words = train_reduced(material.graph(spec), name, reduction, material.lesson, folder, material.tell)
+    return Content(file, spec, words, parameters(model_in(file, name)))
 
 
 def _for_input(model: Model, graph: ModelProto, spec: InputSpec) -> bytes:

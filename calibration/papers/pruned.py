@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from calibration.optimizing.rules import RULES
 from calibration.papers.cheaper import COLUMNS, SEED, Trial, add_arguments, trial
 from calibration.papers.tables import table, written
-from jetsel.train.optimize.activations import Rule, prune
+from jetsel.train.optimize.activations import PrunableNetwork, Rule, prune
 from jetsel.train.optimize.distil import loss_of, view
 from jetsel.train.optimize.steps import last_layer
 
@@ -67,7 +67,7 @@ def pruned(found: Trial, rule: Rule) -> nn.Module:
 
     draw = torch.Generator().manual_seed(SEED)
     shown = [view(found.lesson, rows, draw) for rows in torch.arange(COUNTED).split(CYCLE_BATCH)]
-    prune(net, found.example, rule, train, shown, (last_layer(net),), share=SHARE, seed=SEED)
+    prune(PrunableNetwork(net, found.example, shown, (last_layer(net),)), rule, train, share=SHARE, seed=SEED)
     return net
 
 

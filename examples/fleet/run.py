@@ -58,8 +58,9 @@ class Device:
     def limit_memory(self) -> None:
         """Let it have so little memory that the large models of one task alone have room."""
         said = json.loads(jetsel("agent", "run", "--config", self.config, "--json", state=self.folder / "state"))
-        models_mb = sum(model["memory_mb"] for family in said["usage"]["families"] for model in family["models"])
-        limit_mb = (said["usage"]["memory_mb"] - models_mb + ROOM_MB) / PLANNED
+        daemon = said["usage"]["daemon"]
+        models_mb = sum(model["memory_mb"] for family in daemon["families"] for model in family["models"])
+        limit_mb = (daemon["memory_mb"] - models_mb + ROOM_MB) / PLANNED
         self.config.write_text(f"{self.config.read_text()}memory_mb = {limit_mb:.0f}\n")
         print(f"{self.name}: memory_mb = {limit_mb:.0f}; its models take {models_mb:.0f} MB now")
 

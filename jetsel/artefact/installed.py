@@ -9,6 +9,7 @@ from pathlib import Path
 from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.artefact.coding import encode, identity, read
 from jetsel.base.errors import CalibrationError
+from jetsel.base.files import write
 from jetsel.base.names import RULE, is_plain
 from jetsel.base.versions import NONE, Versions
 
@@ -58,7 +59,13 @@ def install(
         raise CalibrationError(f"the calibration is of family {calibration.family}, not {family}: calibrate {family}")
     others = {REPORT: None if report is None else report.encode(), ANSWERS: answers}
     files = encode(calibration) | {name: content for name, content in others.items() if content is not None}
-    number = versions.install(files, read)
+
+    def make(directory: Path) -> None:
+        for name, content in files.items():
+            write(directory / name, content)
+        read(directory)
+
+    number = versions.install(make)
     return _look(versions.path(number), number, is_current=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,20 +75,7 @@ class Versions:
             noted = -1
         return noted if noted in (NONE, *numbers) else max([n for n in numbers if n < used], default=NONE)
 
-    def install(self, files: Mapping[str, bytes], check: Callable[[Path], object]) -> int:
-        """Write the files into a new version and put it into use; return its number.
-
-        check: raises if the written folder would be rejected. See `install_made`.
-        """
-
-        def make(folder: Path) -> None:
-            for name, content in files.items():
-                write(folder / name, content)
-            check(folder)
-
-        return self.install_made(make)
-
-    def install_made(self, make: Callable[[Path], object]) -> int:
+    def install(self, make: Callable[[Path], object]) -> int:
         """Let `make` fill a new version, and put it into use; return its number.
 
         make: fills a temporary folder with flushed files, and raises if they would be rejected. The folder is then
@@ -123,7 +110,7 @@ class Versions:
         return number
 
     def use(self, number: int, check: Callable[[Path], object]) -> None:
-        """Put another version, or none (NONE), into use. check: as in `install`.
+        """Put another version, or none (NONE), into use. check: raises if it would be rejected.
 
         Raises `error`; nothing has changed then.
         """

@@ -119,18 +119,13 @@ def _options(
     pass
 
 
-app.command(rich_help_panel="Use")(classify)
-app.command(rich_help_panel="Use")(demo)
-app.command(rich_help_panel="Operate")(serve)
-app.command(rich_help_panel="Operate")(gateway)
-app.command(rich_help_panel="Operate")(status)
-app.command(rich_help_panel="Operate")(top)
-app.command(rich_help_panel="Operate")(reload)
-app.command(rich_help_panel="Operate")(config)
-app.command(rich_help_panel="Operate")(doctor)
-app.command(rich_help_panel="Operate")(install_service)
-app.command(rich_help_panel="Choose better")(calibrate)
-app.command(rich_help_panel="Choose better")(evaluate)
+for panel, commands in (
+    ("Use", (classify, demo)),
+    ("Operate", (serve, gateway, status, top, reload, config, doctor, install_service)),
+    ("Choose better", (calibrate, evaluate)),
+):
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
 app.add_typer(calibration, name="calibration", rich_help_panel="Choose better")
 app.add_typer(models, name="models", rich_help_panel="Operate")
 app.add_typer(power, name="power", rich_help_panel="Operate")

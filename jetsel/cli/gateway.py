@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from jetsel.cli.options import Endpoint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+
+    from jetsel.gateway.settings import GatewaySettings
 
 Listen = Annotated[str, typer.Option(metavar="HOST:PORT", help="Address to listen at.")]
 TokenFile = Annotated[
@@ -40,30 +43,25 @@ def needs(command: str, missing: ModuleNotFoundError) -> ConfigError:
 
 
 def serve(
-    listen: str,
-    token_file: Path | None,
-    concurrency: int,
-    application: Callable[[str | None], Starlette],
-    *,
-    behind_proxy: bool,
+    listen: str, token_file: Path | None, settings: GatewaySettings, application: Callable[[GatewaySettings], Starlette]
 ) -> None:
     """Serve an application until SIGINT or SIGTERM, and print its address once it listens; raises ConfigError.
 
-    application: makes the application. It receives the token that requests must carry, or None.
+    settings: without the token, which is read from its file. application: makes the application.
     """
     from jetsel.base.notify import Notifier
     from jetsel.gateway.server import listening, run
     from jetsel.gateway.settings import address, check_reach, read_token
 
     host, port = address(listen)
-    token = None if token_file is None else read_token(token_file)
-    check_reach(host, token=token, behind_proxy=behind_proxy)
-    served = application(token)
+    settings = replace(settings, token=None if token_file is None else read_token(token_file))
+    check_reach(host, token=settings.token, behind_proxy=settings.behind_proxy)
+    served = application(settings)
     opened = listening(host, port)
     url = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(url)
     Notifier.from_environment().ready(url)
-    run(served, concurrency, opened)
+    run(served, settings.concurrency, opened)
 
 
 def gateway(
@@ -89,12 +87,5 @@ def gateway(
     except ModuleNotFoundError as missing:
         raise needs("jetsel gateway", missing) from None
 
-    serve(
-        listen,
-        token_file,
-        concurrency,
-        lambda token: gateway_application(
-            GatewaySettings(endpoint, token, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy)
-        ),
-        behind_proxy=behind_proxy,
-    )
+    settings = GatewaySettings(endpoint, None, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy)
+    serve(listen, token_file, settings, gateway_application)

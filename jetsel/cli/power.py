@@ -10,11 +10,8 @@ import typer
 from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from jetsel.base.config import Power
     from jetsel.power.finding import FoundRails, PowerReading
-    from jetsel.power.idle import Idle
 
 Sysfs = Annotated[
     Path | None,
@@ -62,18 +59,8 @@ def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: Co
 
 
 def _show_rails(snapshot: PowerReading) -> None:
-    from jetsel.cli.terminal import console
-
-    out = console()
-    out.print(rails_table(snapshot))
-    total = f"the total is {' + '.join(snapshot.total_of)}" if snapshot.total_w is not None else "no total"
-    for line in (total, *(f"not read: {rail.name}: {rail.reason}" for rail in snapshot.dropped)):
-        out.print(line)
-
-
-def rails_table(snapshot: PowerReading) -> Table:
-    """Return a table with a row for each rail, and one for the total if it is known."""
-    from jetsel.cli.terminal import table
+    """Print a table with a row for each rail and one for the total, and which rails are not read."""
+    from jetsel.cli.terminal import console, table
 
     shown = table("rail", ">watts", ">volts", ">amps")
     shown.title = snapshot.board or "a board that is not in the table"
@@ -82,7 +69,11 @@ def rails_table(snapshot: PowerReading) -> Table:
         shown.add_row(rail.name, f"{rail.watts:.3f}", volts, amps)
     if snapshot.total_w is not None:
         shown.add_row("total", f"{snapshot.total_w:.3f}", "-", "-", style="bold")
-    return shown
+    total = f"the total is {' + '.join(snapshot.total_of)}" if snapshot.total_w is not None else "no total"
+    out = console()
+    out.print(shown)
+    for line in (total, *(f"not read: {rail.name}: {rail.reason}" for rail in snapshot.dropped)):
+        out.print(line)
 
 
 def calibrate(
@@ -110,18 +101,14 @@ def calibrate(
         typer.echo(f"measuring for {seconds:.0f} s: do not use the board")
     idle = measure_here(power, seconds, with_load)
     path = save(idle, power_folder(power))
-    place = f"saved in {path}; a running daemon uses it without a restart"
-    emit(idle, json, "\n".join([*idle_lines(idle), place]))
-
-
-def idle_lines(idle: Idle) -> list[str]:
-    """Return lines about the measured idle power."""
-    return [
+    lines = (
         f"idle power: {idle.mean_w:.3f} W ± {idle.half_width_w * 1e3:.1f} mW (95 %)",
         f"samples: {idle.samples} of {' + '.join(idle.rails)} in {idle.seconds:.0f} s",
         f"drift: {idle.drift_w_per_min * 1e3:+.1f} mW a minute",
         f"board: {idle.board or 'unknown'}; power mode: {idle.power_mode or 'unknown'}",
-    ]
+        f"saved in {path}; a running daemon uses it without a restart",
+    )
+    emit(idle, json, "\n".join(lines))
 
 
 power = typer.Typer(invoke_without_command=True, help=show.__doc__)

@@ -15,7 +15,6 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
-    from rich.table import Table
 
     from jetsel.calibrate.install import RecordingJob
     from jetsel.calibrate.judge.findings import Findings, PromiseCheck
@@ -59,7 +58,6 @@ PHASES = {
     "metering": "measuring the energy of the models",
 }
 
-
 LINE_EVERY_S = 10.0  # between lines of progress if the output is no terminal
 
 
@@ -80,18 +78,12 @@ class ProgressOutput:
     """Shows progress on standard error, as bars on a terminal or else as lines; a context manager. quiet: nothing."""
 
     def __init__(self, *, quiet: bool) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
-        self._bars = Bars(*columns, console=self._console, disable=quiet)
+        name = TextColumn("{task.description}", markup=False)
+        columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bars = Progress(*columns, console=self._console, disable=quiet)
         self._tasks: dict[str, TaskID] = {}
         self._stopped = "stopped"
         self._line = _Line("", 0.0, 0.0, 0)

@@ -62,13 +62,7 @@ def _names(key: str, words: Collection[str]) -> bool:
 
 
 class PowerSettings(Protocol):
-    """Settings of the power sensors, which docs/energy.md describes.
-
-    sensor: which kind to search for. sysfs: root of the tree. board: name in the table; None: recognise it. total:
-    rails whose sum is the total; empty: decide by the sensor or the board. labels: channel -> name of its rail.
-    rate_hz: samples per second. jtop: whether to ask jetson-stats (its Python package `jtop`) for facts that no file
-    has.
-    """
+    """The settings that `jetsel.base.config.Power` describes; this package imports no settings."""
 
     @property
     def sensor(self) -> str: ...  # noqa: D102

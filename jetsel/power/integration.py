@@ -57,11 +57,6 @@ class Sum(NamedTuple):
         return self.known_s >= self.length_s - 1e-9
 
 
-def stale_s(rate_hz: float) -> float:
-    """Return the longest time between samples for which power counts as known, at this sampling rate."""
-    return max(STALE_S, STALE_PERIODS / rate_hz)
-
-
 def add_up(samples: Iterable[Sample], stale_after_s: float) -> Sum:
     """Return the sum from the first to the last sample: straight lines between powers, differences of counters.
 

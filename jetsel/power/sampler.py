@@ -10,10 +10,11 @@ import random
 import threading
 import time
 from collections import deque
+from typing import NamedTuple
 
 from jetsel.base.events import event
 from jetsel.power.finding import FoundRails, PowerSettings, find
-from jetsel.power.integration import Sample, Sum, add_up, stale_s
+from jetsel.power.integration import STALE_PERIODS, STALE_S, Sample, Sum, add_up
 from jetsel.power.sensors.rail import RailError
 from jetsel.wire.power import DroppedRail
 
@@ -29,6 +30,13 @@ That is 860 ms for the mean of 1,024 conversions of 140 us of each of six (TI SB
 PATIENCE = 3  # failures in a row before a new search for rails: a driver that was bound again has other paths
 LOOK_AGAIN_S = 10.0
 READY_S = 60.0  # a board may load Python from a slow card
+
+
+class _Values(NamedTuple):
+    """The last value of each rail of the total, to detect new ones, and the time since when they are the same."""
+
+    of_rails: list[int]
+    since_ns: int
 
 
 class Sampler:
@@ -54,8 +62,7 @@ class Sampler:
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
         self._lock = threading.Lock()  # guards the rails and the fields about them
         self._found: FoundRails | None = None  # None: no total can be read
-        self._last: list[int] = []  # last value of each rail of the total, to detect new ones
-        self._new_ns = 0
+        self._last = _Values([], 0)
         self._failures = 0
         self._rails_every_s = rails_every_s
         self._rails_w: dict[str, float] = {}
@@ -67,7 +74,7 @@ class Sampler:
     @property
     def stale_after_s(self) -> float:
         """Longest time between two samples for which the power between them is known."""
-        return stale_s(self._settings.rate_hz)
+        return max(STALE_S, STALE_PERIODS / self._settings.rate_hz)
 
     def ready(self, limit_s: float) -> bool:
         """Wait until the search for sensors is over; return False if limit_s passes first."""
@@ -158,9 +165,9 @@ class Sampler:
         counts = [rail.read_uj is not None for rail in rails.total]
         power_w = sum(value for value, is_count in zip(values, counts, strict=True) if not is_count) * 1e-6
         counted_j = sum(value for value, is_count in zip(values, counts, strict=True) if is_count) * 1e-6
-        is_new = values != self._last or time_ns - self._new_ns >= SLOWEST_S * 1e9
+        is_new = values != self._last.of_rails or time_ns - self._last.since_ns >= SLOWEST_S * 1e9
         if is_new:
-            self._last, self._new_ns = values, time_ns
+            self._last = _Values(values, time_ns)
         if not self._samples or time_ns > self._samples[-1].time_ns:
             self._samples.append(Sample(time_ns, power_w, counted_j, is_new))
         self._failures = 0
@@ -176,7 +183,7 @@ class Sampler:
 
     def _failed(self, rails: FoundRails, time_ns: int, reason: str) -> int:
         self._failures += 1
-        self._last = []
+        self._last = _Values([], 0)
         self._samples.append(Sample(time_ns, math.nan))
         if self._failures >= PATIENCE:
             rails.close()

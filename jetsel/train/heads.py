@@ -25,7 +25,6 @@ from jetsel.zoo import Model
 FEWEST = 5  # images of each class, of which a fifth is held out
 SEED = 2018
 STEPS = 1000  # limit of the solver's iterations
-NEEDS_SKLEARN = f"scikit-learn is needed to train: {pip_install('train')}"
 
 Tell = Callable[[str, int, int], None]
 
@@ -131,7 +130,7 @@ def train(embedded: Embedded, names: Sequence[str], tell: Tell) -> dict[str, Tra
 def check_can_train() -> None:
     """Raise CalibrationError if scikit-learn is missing."""
     if importlib.util.find_spec("sklearn") is None:
-        raise CalibrationError(NEEDS_SKLEARN)
+        raise CalibrationError(f"scikit-learn is needed to train: {pip_install('train')}")
 
 
 def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence[LeftOut]) -> None:

@@ -16,10 +16,10 @@ from calibration.optimizing.rules import RULES
 from calibration.optimizing.separable import separable
 from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize import activations, steps
-from jetsel.train.optimize.activations import Rule, chosen, prune
+from jetsel.train.optimize.activations import PrunableNetwork, Rule, chosen, prune
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.factorise import low_rank, one_d
-from jetsel.train.optimize.steps import last_layer, network_of
+from jetsel.train.optimize.steps import Reduction, last_layer, network_of
 from jetsel.zoo import STARTER
 from jetsel.zoo.export import export
 from jetsel.zoo.graph import for_size, operations
@@ -49,8 +49,9 @@ def stopped_in_epoch(number: int) -> Callable[[str, int, int], None]:
 
 def made(
     method: str, share: float, taught: Lesson, folder: Path, tell: Callable[[str, int, int], None] = ignored
-) -> steps.TrainedNetwork:
-    return steps.trained(PARENT, "xs", method, share, {**CHANGES, **steps.CHANGES}[method], taught, folder, tell)
+) -> tuple[bytes, str]:
+    change = {**CHANGES, **steps.CHANGES}[method]
+    return steps.train_reduced(PARENT, "xs", Reduction(method, share, change), taught, folder, tell)
 
 
 @pytest.mark.parametrize("method", ["factorise", "prune"])
@@ -60,17 +61,15 @@ def test_a_killed_run_goes_on_and_gives_the_same_file(
     monkeypatch.setattr(steps, "CYCLE_STEPS", 2)
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    whole = made(method, 0.6, lesson(3), tmp_path / "whole")
+    whole, _ = made(method, 0.6, lesson(3), tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         made(method, 0.6, lesson(3), tmp_path / "killed", stopped_in_epoch(3))
-    resumed = made(method, 0.6, lesson(3), tmp_path / "killed")
-    assert "3 epochs of distillation on 96 images" in resumed.words
-    cheaper = model_in(resumed.content, "made")
+    resumed, words = made(method, 0.6, lesson(3), tmp_path / "killed")
+    assert "3 epochs of distillation on 96 images" in words
+    cheaper = model_in(resumed, "made")
     assert operations(for_size(cheaper, 64, 64)) < 0.75 * operations(PARENT)
     batch = np.random.default_rng(2).normal(size=(4, 3, 64, 64)).astype(np.float32)
-    answered = [
-        onnxruntime.InferenceSession(one.content).run(["logits"], {"image": batch})[0] for one in (whole, resumed)
-    ]
+    answered = [onnxruntime.InferenceSession(one).run(["logits"], {"image": batch})[0] for one in (whole, resumed)]
     np.testing.assert_allclose(answered[0], answered[1], atol=1e-3)
 
 
@@ -95,7 +94,7 @@ def test_fewer_epochs_are_trained_where_time_is_short(tmp_path: Path) -> None:
 
 def test_a_method_that_finds_nothing_to_do_says_so(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match="no layer that nothing makes cheaper"):
-        steps.trained(PARENT, "xs", "nothing", 0.5, lambda *_: 0, lesson(1), tmp_path, ignored)
+        steps.train_reduced(PARENT, "xs", Reduction("nothing", 0.5, lambda *_: 0), lesson(1), tmp_path, ignored)
 
 
 class Shuffled(nn.Module):
@@ -118,9 +117,9 @@ def test_a_network_whose_channels_cannot_be_followed_is_refused_with_what_to_do(
     parent = for_size(read_model(tmp_path / "shuffled.onnx"), 64, 64)
     taught = replace(lesson(1), teacher=network_of(parent, "shuffled"))
     with pytest.raises(CalibrationError, match=r"another method, or .*--method int8"):
-        steps.trained(parent, "shuffled", "prune", 0.5, steps.pruned, taught, tmp_path, ignored)
-    done = steps.trained(parent, "shuffled", "factorise", 0.5, steps.factorised, taught, tmp_path, ignored)
-    assert "factorise" in done.words
+        steps.train_reduced(parent, "shuffled", Reduction("prune", 0.5, steps.pruned), taught, tmp_path, ignored)
+    factorise = Reduction("factorise", 0.5, steps.factorised)
+    assert "factorise" in steps.train_reduced(parent, "shuffled", factorise, taught, tmp_path, ignored)[1]
 
 
 def test_an_operator_that_torch_has_no_counterpart_of_is_named() -> None:
@@ -149,7 +148,7 @@ def test_units_that_are_never_above_zero_go_and_the_answers_stay() -> None:
     net[0].bias.data[[2, 7, 11]] = -100.0
     batch = torch.randn(64, 5)
     before = net(batch)
-    assert prune(net, batch[:2], Rule(), untrained, [batch], [net[2]]) == 3
+    assert prune(PrunableNetwork(net, batch[:2], [batch], [net[2]]), Rule(), untrained) == 3
     assert net[0].out_features == net[2].in_features == 9
     torch.testing.assert_close(net(batch), before)
 
@@ -157,7 +156,7 @@ def test_units_that_are_never_above_zero_go_and_the_answers_stay() -> None:
 def test_a_network_with_shortcuts_is_pruned_to_its_share() -> None:
     net = network_of(for_size(read_model(STARTER / "s.onnx"), 64, 64), "s")
     before = activations.operations(net, EXAMPLE)
-    prune(net, EXAMPLE, RULES["plain"], untrained, SHOWN, [last_layer(net)], share=0.5)
+    prune(PrunableNetwork(net, EXAMPLE, SHOWN, [last_layer(net)]), RULES["plain"], untrained, share=0.5)
     assert 0.35 * before < activations.operations(net, EXAMPLE) <= 0.5 * before
     assert net(SHOWN[0]).shape == (8, 100)
     widths = [layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)]
@@ -184,9 +183,9 @@ def test_some_of_each_layer_stay() -> None:
 
 
 def test_a_network_of_outputs_alone_is_refused(tmp_path: Path) -> None:
-    net = nn.Sequential(nn.Linear(5, 2))
+    net, zeros = nn.Sequential(nn.Linear(5, 2)), torch.zeros(2, 5)
     with pytest.raises(CalibrationError, match="no channel can be removed"):
-        prune(net, torch.zeros(2, 5), Rule(), untrained, [torch.zeros(2, 5)], [net[0]], share=0.5)
+        prune(PrunableNetwork(net, zeros, [zeros], [net[0]]), Rule(), untrained, share=0.5)
 
 
 BATCH = torch.randn(2, 16, 9, 11, generator=torch.Generator().manual_seed(1))

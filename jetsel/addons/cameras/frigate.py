@@ -107,7 +107,7 @@ class FrigateApi:
     """
 
     def __init__(self, address: FrigateAddress, timeout_s: float) -> None:
-        self._address, self._timeout_s = address, timeout_s
+        self.name, self._address, self._timeout_s = address.name, address, timeout_s
         self._lock = threading.Lock()
         self._token: str | None = None
         self._connection: Callable[..., HTTPConnection] = partial(Http, address.host, address.port)

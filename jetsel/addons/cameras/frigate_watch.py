@@ -61,6 +61,26 @@ class Tracked:
     is_final: bool = False  # it has ended, and its last image was classified
 
 
+class _NewestObjects:
+    """Frigate's list of its newest objects, as it was last read."""
+
+    def __init__(self) -> None:
+        self._listed: set[str] | None = None  # None before the first list
+        self._oldest_s = -math.inf  # start of the last object in the list, if it was full
+
+    def unlisted(self, newest: list[TrackedObject]) -> list[TrackedObject]:
+        """Return the objects that are new in the list, the oldest first, whatever the clocks say.
+
+        In a full list, deletions make room for older objects at its end, which are not new.
+        """
+        before, self._listed = self._listed, {one.id for one in newest}
+        is_full = len(newest) >= _LISTED
+        oldest_s, self._oldest_s = self._oldest_s, newest[-1].start_time if is_full else -math.inf
+        if before is None:
+            return []
+        return [one for one in reversed(newest) if one.id not in before and one.start_time >= oldest_s]
+
+
 class FrigateWatch:
     """Begins at once; end it with `close`. families: the family that classifies objects, by their label.
 
@@ -70,7 +90,6 @@ class FrigateWatch:
     def __init__(
         self,
         api: FrigateApi,
-        name: str,
         context: WatchContext,
         broker: Broker,
         families: Mapping[str, str],
@@ -78,22 +97,20 @@ class FrigateWatch:
         *,
         prefix: str = "frigate",
     ) -> None:
-        self._api, self._name, self._families, self._request = api, name, families, dict(request)
-        self._context, self._told = context, context.on_message
+        self._api, self._context, self._families, self._request = api, context, families, dict(request)
         self._lock = threading.Lock()
         self._objects: dict[str, Tracked] = {}
         self._done: dict[str, None] = {}
-        self._local = threading.local()  # has `client`, one for each thread of the pool
-        self._clients: list[Client] = []
-        self._listed: set[str] | None = None  # objects of the last list; None before the first
-        self._oldest_s = -math.inf  # start of the last object in that list, if it was full
+        # Those that no thread uses now; one for each thread, because calls of one client wait for each other.
+        self._clients = [Client(context.endpoint, timeout_ms=context.timeout_ms, retry=False) for _ in range(_THREADS)]
+        self._newest = _NewestObjects()
         self._is_behind = threading.Event()  # set: read the list
         self._is_behind.set()
         self._counts = {"sub_label": 0, "no_sub_label": 0}  # by event
         self._trouble: set[str] = set()
         self._stopping = threading.Event()
-        self._pool = ThreadPoolExecutor(_THREADS, "frigate", self._open_client)
-        self._messages = FrigateMessages(broker, prefix, self._is_behind.set, self._received, self._told)
+        self._pool = ThreadPoolExecutor(_THREADS, "frigate")
+        self._messages = FrigateMessages(broker, prefix, self._is_behind.set, self._received, context.on_message)
 
     def run(self) -> None:
         """Classify objects until `stop`."""
@@ -157,7 +174,10 @@ class FrigateWatch:
         with self._lock:
             under_way = [one for one in self._objects.values() if one.ended_s is None]
         try:
-            for state in self._unlisted(self._api.newest(list(self._families), _LISTED)):
+            newest = self._api.newest(list(self._families), _LISTED)
+            with self._lock:
+                unlisted = self._newest.unlisted(newest)
+            for state in unlisted:
                 self._take(state, is_end=state.end_time is not None)
             for one in under_way:
                 if self._stopping.is_set():
@@ -169,19 +189,6 @@ class FrigateWatch:
             if isinstance(error, FrigateError) and error.retry:
                 self._is_behind.set()
             self._stopping.wait(AGAIN_S)
-
-    def _unlisted(self, newest: list[TrackedObject]) -> list[TrackedObject]:
-        """Return the objects that are new in the list, the oldest first, whatever the clocks say.
-
-        In a full list, deletions make room for older objects at its end, which are not new.
-        """
-        is_full = len(newest) >= _LISTED
-        with self._lock:
-            before, self._listed = self._listed, {one.id for one in newest}
-            oldest_s, self._oldest_s = self._oldest_s, newest[-1].start_time if is_full else -math.inf
-        if before is None:
-            return []
-        return [one for one in reversed(newest) if one.id not in before and one.start_time >= oldest_s]
 
     def _look_up(self, one: Tracked, *, has_ended_if_unknown: bool) -> None:
         """Process an object's state from Frigate's database."""
@@ -228,7 +235,11 @@ class FrigateWatch:
             return
         if image is not None and digest != one.last_image:
             request = self._request | {"family": one.family}
-            answer = self._local.client.classify(image, top_k=1, on_doubt="use", **request)
+            client = self._clients.pop()
+            try:
+                answer = client.classify(image, top_k=1, on_doubt="use", **request)
+            finally:
+                self._clients.append(client)
             self._trouble.discard("daemon")
             one.votes.add(answer)
             one.last_image, one.problem = digest, ""
@@ -274,17 +285,13 @@ class FrigateWatch:
             self._counts[event] += 1
         self._emit_event(event, object=one.id, camera=one.camera, label=one.label, family=one.family, **fields)
 
-    def _open_client(self) -> None:
-        self._local.client = Client(self._context.endpoint, timeout_ms=self._context.timeout_ms, retry=False)
-        self._clients.append(self._local.client)
-
     def _tell_once(self, what: str, words: str) -> None:
         if what not in self._trouble:
             self._trouble.add(what)
-            self._told(words)
+            self._context.on_message(words)
 
     def _emit_event(self, event: str, **fields: Any) -> None:
-        self._context.emit({"event": event, "time": stamp(time.time()), "source": self._name, **fields})
+        self._context.emit({"event": event, "time": stamp(time.time()), "source": self._api.name, **fields})
 
 
 def _why_not(state: TrackedObject, result: SubLabel | None) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,13 @@ class _AskAgainError(Exception):
     """The daemon may answer the newest frame a little later."""
 
 
+class _Unanswered(NamedTuple):
+    """The frame in work, and the regions that have not processed it."""
+
+    frame: np.ndarray
+    views: list[RegionView]
+
+
 class Watch:
     """Watches one source with one daemon, both of which may fail and return. It begins at once; end it with `close`.
 
@@ -61,11 +68,7 @@ class Watch:
             if context.broker is not None:
                 self._publishers[region] = MqttPublisher(context.broker, topic, name, self.tell)
         self._lock = threading.Lock()
-        self._available: dict[str, bool | None] = {
-            "source": None,
-            "daemon": False,
-            "watch": False,
-        }  # None: not known yet
+        self._available: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: unknown yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # No retry in the client: a refused frame is out of date before it.
         client = Client(context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb)
@@ -77,8 +80,7 @@ class Watch:
         ]
         self._stopping = threading.Event()
         self._refusals: set[str] = set()
-        self._frame: np.ndarray | None = None
-        self._views_left: list[RegionView] = []  # regions that have not processed this frame
+        self._unanswered: _Unanswered | None = None
         self._health = Health(context.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
@@ -171,12 +173,13 @@ class Watch:
 
     def _process(self, frame: np.ndarray) -> None:
         """Process each region once; a frame that was given back continues with the region that got no answer."""
-        if frame is not self._frame:
-            self._frame, self._views_left = frame, list(self._views)
-        while self._views_left:
-            self._process_region(self._views_left[0], frame)
-            del self._views_left[0]
-        self._frame = None
+        if self._unanswered is None or frame is not self._unanswered.frame:
+            self._unanswered = _Unanswered(frame, list(self._views))
+        views = self._unanswered.views
+        while views:
+            self._process_region(views[0], frame)
+            del views[0]
+        self._unanswered = None
 
     def _process_region(self, view: RegionView, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):

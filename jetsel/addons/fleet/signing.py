@@ -17,7 +17,6 @@ from jetsel.base.errors import ConfigError, RepositoryError, pip_install
 from jetsel.base.files import read_bounded, repair_of
 
 MAX_DOCUMENT_BYTES = 2**20  # a bundle of 100 models has about 60 KB
-MAX_SIGNATURES = 8
 _MAX_KEY_BYTES = 1024
 _HEX_KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -94,8 +93,6 @@ def opened(content: bytes, kind: type[Document], trusted: Collection[str], name:
         raise RepositoryError(
             f"{name}: truncated, or not a signed document ({fault}): download it again, or publish again"
         ) from fault
-    if len(signed.signatures) > MAX_SIGNATURES:
-        raise RepositoryError(f"{name}: more than {MAX_SIGNATURES} signatures: publish it again with fewer keys")
     signers = [key for key in signed.signatures if key in trusted]
     if not signers:
         by = ", ".join(key[:16] for key in signed.signatures) or "nobody"

@@ -84,15 +84,33 @@ class FamilyUsage(Struct, frozen=True, kw_only=True):
     classes: dict[str, Tally] | None = None
 
 
+class DaemonUsage(Struct, frozen=True, kw_only=True):
+    """The daemon of a device. Counts and energy_j are totals since its start; the manager takes differences.
+
+    instance: of this run of the daemon, None if it did not answer. requests: by `ok` or error code. p95_ms: 95th
+    percentile of the latency since the previous line. energy_j: above idle.
+    """
+
+    instance: str | None = None
+    requests: dict[str, Tally] = {}
+    late: Tally = 0
+    families: tuple[FamilyUsage, ...] = ()
+    p95_ms: Figure | None = None
+    energy_j: Figure | None = None
+    watts: Figure | None = None
+    power_mode: str | None = None
+    battery_percent: Figure | None = None
+    memory_mb: Figure | None = None
+
+
 class Usage(Struct, frozen=True, kw_only=True):
-    """One device at one time. Counts and energy_j are totals since the daemon's start; the manager takes differences.
+    """One device at one time.
 
     at_s: seconds since 1970 by the device's clock. series, sequence: the sequence rises by one with each line of a
     series, so that missing lines show; a new series begins if the device forgets what it has sent. plan: installed
-    serial, 0 for none. daemon: why it did not answer, None if it did. instance: of this run of the daemon. canary:
-    whether the agent sent requests since the previous line, so that the difference is not usage. requests: by `ok` or
-    error code. p95_ms: 95th percentile of the latency since the previous line. energy_j: above idle. dropped: lines
-    that were lost so far because too many waited.
+    serial, 0 for none. silence: why the daemon did not answer, None if it did. canary: whether the agent sent requests
+    since the previous line, so that the difference is not usage. dropped: lines that were lost so far because too many
+    waited.
     """
 
     format: Literal["jetsel-usage-1"] = "jetsel-usage-1"
@@ -103,20 +121,11 @@ class Usage(Struct, frozen=True, kw_only=True):
     plan: Tally
     limits: DeviceLimits
     trial: Trial | None = None
-    daemon: str | None = None
-    instance: str | None = None
+    daemon: DaemonUsage = DaemonUsage()
+    silence: str | None = None
     canary: bool = False
-    requests: dict[str, Tally] = {}
-    late: Tally = 0
-    families: tuple[FamilyUsage, ...] = ()
-    p95_ms: Figure | None = None
-    energy_j: Figure | None = None
-    watts: Figure | None = None
-    power_mode: str | None = None
-    battery_percent: Figure | None = None
     storage_used_mb: Figure = 0.0
     storage_free_mb: Figure | None = None
-    memory_mb: Figure | None = None
     dropped: Tally = 0
 
 

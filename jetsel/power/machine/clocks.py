@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from jetsel.power import sysfs
@@ -25,33 +26,14 @@ def cores(root: Path) -> Fact:
 def cpu(root: Path) -> Known[list[ClockReading]]:
     """Return the clock of each running cluster of cores, named by its first core; cpufreq reports kHz."""
     cpufreq = root / "devices/system/cpu/cpufreq"
-    read = [
-        _clock(
-            name.replace("policy", "cpu"),
-            *(sysfs.number(cpufreq / name / f"scaling_{which}_freq") for which in ("cur", "min", "max")),
-            per_mhz=1e3,
-            governor=sysfs.text(cpufreq / name / "scaling_governor"),
-        )
-        for name in sysfs.names(cpufreq)
-        if name.startswith("policy")
-    ]
-    clocks = [clock for clock in read if clock is not None]
-    return Known(clocks) if clocks else Known(None, "no cpufreq")
+    policies = [name for name in sysfs.names(cpufreq) if name.startswith("policy")]
+    read = [_clock(name.replace("policy", "cpu"), cpufreq / name, "scaling_", 1e3) for name in policies]
+    return _known(read, "no cpufreq")
 
 
 def gpu(root: Path) -> Known[list[ClockReading]]:
     """Return the clock of each GPU; devfreq reports Hz."""
-    read = [
-        _clock(
-            folder.name,
-            *(sysfs.number(folder / f"{which}_freq") for which in ("cur", "min", "max")),
-            per_mhz=1e6,
-            governor=sysfs.text(folder / "governor"),
-        )
-        for folder in _gpus(root)
-    ]
-    clocks = [clock for clock in read if clock is not None]
-    return Known(clocks) if clocks else Known(None, "no devfreq GPU")
+    return _known([_clock(folder.name, folder, "", 1e6) for folder in _gpus(root)], "no devfreq GPU")
 
 
 def gpu_load(root: Path) -> Known[float]:
@@ -81,10 +63,9 @@ def _gpus(root: Path) -> list[Path]:
     return [devfreq / name for name in sysfs.names(devfreq) if name.endswith(GPU_NAMES)]
 
 
-def _clock(
-    name: str, now: int | None, lowest: int | None, highest: int | None, *, per_mhz: float, governor: str
-) -> ClockReading | None:
-    """Return a clock, None if it cannot be read because its cores do not run."""
+def _clock(name: str, folder: Path, prefix: str, per_mhz: float) -> ClockReading | None:
+    """Return a clock, None if it cannot be read because its cores do not run. prefix: of the names of its files."""
+    now, lowest, highest = (sysfs.number(folder / f"{prefix}{which}_freq") for which in ("cur", "min", "max"))
     if now is None or not highest:
         return None
     return ClockReading(
@@ -92,5 +73,10 @@ def _clock(
         now_mhz=now / per_mhz,
         lowest_mhz=None if lowest is None else lowest / per_mhz,
         highest_mhz=highest / per_mhz,
-        governor=governor or None,
+        governor=sysfs.text(folder / f"{prefix}governor") or None,
     )
+
+
+def _known(read: Iterable[ClockReading | None], reason: str) -> Known[list[ClockReading]]:
+    clocks = [clock for clock in read if clock is not None]
+    return Known(clocks) if clocks else Known(None, reason)

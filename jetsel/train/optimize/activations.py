@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 import torch_pruning as tp
@@ -24,10 +25,7 @@ MOST_CYCLES = 40
 MOST_AT_ONCE = 0.2  # of the operations: the remaining channels must learn to replace the removed ones
 LEAST_LEFT = 1 / 8  # of a layer's channels, so that no layer vanishes
 TRIED = 12  # bisections of the bound
-TOGETHER, NARROW = (
-    4,
-    16,
-)  # more than 16 channels stay a multiple of four, which processors handle faster
+TOGETHER, NARROW = 4, 16  # more than 16 channels stay a multiple of four, which processors handle faster
 
 
 class Rule:
@@ -51,39 +49,48 @@ MAKERS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
+@dataclass(frozen=True, eq=False)
+class PrunableNetwork:
+    """A network to prune. example: an input of it, (n, ...). shown: batches on which activations are counted.
+
+    last: layers whose outputs stay.
+    """
+
+    net: nn.Module
+    example: Tensor
+    shown: Sequence[Tensor]
+    last: Collection[nn.Module]
+
+
 def prune(
-    net: nn.Module,
-    example: Tensor,
+    network: PrunableNetwork,
     rule: Rule,
     train: Train,
-    shown: Sequence[Tensor],
-    last: Collection[nn.Module],
     *,
     share: float | None = None,
     least_left: float = LEAST_LEFT,
     seed: int = 0,
 ) -> int:
-    """Prune the network in place, in cycles, and return the number of removed channels.
+    """Prune a network in place, in cycles, and return the number of removed channels.
 
-    example: an input of the network, (n, ...). train: trains the network with a penalty added to its loss. shown:
-    batches on which activations are counted. last: layers whose outputs stay. share: of the multiply-accumulates that
-    stays; the bound rises until it is reached. None: the bound is fixed, and pruning ends when no channel is below it.
-    Raises CalibrationError if no channel can be removed.
+    train: trains the network with a penalty added to its loss. share: of the multiply-accumulates that stays; the bound
+    rises until it is reached. None: the bound is fixed, and pruning ends when no channel is below it. Raises
+    CalibrationError if no channel can be removed.
     """
-    draw = torch.Generator().manual_seed(seed)
+    net, example, draw = network.net, network.example, torch.Generator().manual_seed(seed)
     begun = operations(net, example)
     went = 0
     for _ in range(MOST_CYCLES):
         train(net, rule.penalty)
         rule.before_counting(net, draw)
-        scores = counted(net, example, shown, last, rule)
+        scores = channel_scores(network, rule)
         if not scores:
             break
         if share is None:
             doomed = chosen(scores, rule.bound, least_left, even=False)
         else:
             due = max(share * begun, (1 - MOST_AT_ONCE) * operations(net, example))
-            doomed = _risen(net, example, scores, rule.bound, least_left, due)
+            doomed = _risen(network, scores, rule.bound, least_left, due)
         gone = sum(map(len, doomed))
         went += gone
         remove(net, example, [(layer, rows) for (layer, _), rows in zip(scores, doomed, strict=True)])
@@ -96,16 +103,14 @@ def prune(
     return went
 
 
-def counted(
-    net: nn.Module, example: Tensor, shown: Sequence[Tensor], last: Collection[nn.Module], rule: Rule
-) -> list[Bound]:
+def channel_scores(network: PrunableNetwork, rule: Rule) -> list[Bound]:
     """Return the first layer of each group of layers with shared channels, and the channels' scores.
 
     A score is the share of images and places at which a channel is above zero, after a normalisation if one follows:
     an activation lets these values pass. Channels that a sum ties together share their mean score.
     """
-    net.eval()
-    groups = list(_groups(net, example, last))
+    net = network.net.eval()
+    groups = list(_groups(network))
     outputs: dict[nn.Module, list[Tensor]] = {}
 
     def keep(layer: nn.Module, _inputs: object, output: Tensor) -> None:
@@ -115,7 +120,7 @@ def counted(
     hooks = [layer.register_forward_hook(keep) for group in groups for layer in _counted_in(group)]
     device = next(net.parameters()).device
     with torch.no_grad():
-        for batch in shown:
+        for batch in network.shown:
             net(batch.to(device))
     for hook in hooks:
         hook.remove()
@@ -157,18 +162,18 @@ def operations(net: nn.Module, example: Tensor) -> int:
 
 
 def _risen(
-    net: nn.Module, example: Tensor, scores: Sequence[Bound], least: float, least_left: float, due: float
+    network: PrunableNetwork, scores: Sequence[Bound], least: float, least_left: float, due: float
 ) -> list[list[int]]:
     """Return the channels below the lowest bound that leaves at most `due` operations, which bisection finds."""
     low, high = least, max(float(score.max()) for _, score in scores)
     for _ in range(TRIED):
         middle = (low + high) / 2
-        tried = copy.deepcopy(net)
-        names: Mapping[nn.Module, str] = {layer: name for name, layer in net.named_modules()}
+        tried = copy.deepcopy(network.net)
+        names: Mapping[nn.Module, str] = {layer: name for name, layer in network.net.named_modules()}
         doomed = chosen(scores, middle, least_left)
         places = [tried.get_submodule(names[layer]) for layer, _ in scores]
-        remove(tried, example, list(zip(places, doomed, strict=True)))
-        low, high = (low, middle) if operations(tried, example) <= due else (middle, high)
+        remove(tried, network.example, list(zip(places, doomed, strict=True)))
+        low, high = (low, middle) if operations(tried, network.example) <= due else (middle, high)
     return chosen(scores, high, least_left)
 
 
@@ -176,10 +181,10 @@ def _graph(net: nn.Module, example: Tensor) -> tp.DependencyGraph:
     return tp.DependencyGraph().build_dependency(net, example.to(next(net.parameters()).device))
 
 
-def _groups(net: nn.Module, example: Tensor, last: Collection[nn.Module]) -> Iterator[list[nn.Module]]:
+def _groups(network: PrunableNetwork) -> Iterator[list[nn.Module]]:
     """Yield groups of layers that share their output channels, each in the order of the network."""
-    graph = _graph(net, example)
-    for group in graph.get_all_groups(ignored_layers=list(last), root_module_types=[*MAKERS]):
+    graph = _graph(network.net, network.example)
+    for group in graph.get_all_groups(ignored_layers=list(network.last), root_module_types=[*MAKERS]):
         layers = [dep.target.module for dep, _ in group if graph.is_out_channel_pruning_fn(dep.handler)]
         yield list(dict.fromkeys(layer for layer in layers if isinstance(layer, (*MAKERS, *NORMS))))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  # the usual name in torch code
 
 from jetsel.image import InputSpec
+from jetsel.train.optimize.material import Tell
 
 TEMPERATURE = 2.0  # of teacher and student
 SMALLEST_AREA = 0.4  # of a random crop, as a share of the image
@@ -26,8 +26,6 @@ LEARNING_RATE = 1e-3
 WEIGHT_DECAY = 1e-4
 WARM_UP_SHARE = 0.1
 LARGEST_NORM = 1.0  # of a step's gradient: there is no batch normalisation to stabilise it
-
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +120,9 @@ def loss_of(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:
 
 
 def view(lesson: Lesson, rows: Tensor, draw: torch.Generator) -> Tensor:
-    """Return random crops of the images `rows`, randomly mirrored and normalised."""
+    """Return random crops of the images `rows`, (n, 3, height, width): normalised, randomly mirrored, and resized."""
     mean, std = (torch.tensor(three).view(1, 3, 1, 1) for three in (lesson.spec.mean, lesson.spec.std))
-    return cropped((torch.from_numpy(lesson.levels[rows.numpy()]).float() / 255 - mean) / std, draw)
-
-
-def cropped(shown: Tensor, draw: torch.Generator) -> Tensor:
-    """Return a random crop of each image (n, 3, height, width), randomly mirrored and resized to the same size."""
-    n = len(shown)
+    shown, n = (torch.from_numpy(lesson.levels[rows.numpy()]).float() / 255 - mean) / std, len(rows)
     area = SMALLEST_AREA + (1 - SMALLEST_AREA) * torch.rand(n, generator=draw)
     ratio = torch.exp((torch.rand(n, generator=draw) * 2 - 1) * math.log(4 / 3))
     width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)

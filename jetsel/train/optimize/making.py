@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
 from jetsel.image import Limits, decode, read_file
-from jetsel.train.optimize.material import SEED, normalised, pixels
+from jetsel.train.optimize.material import SEED, Tell, normalised, pixels
 from jetsel.zoo import Family, Model, compress
 from jetsel.zoo.adding import derived
 from jetsel.zoo.graph import for_size
@@ -39,7 +39,6 @@ PARTS = 3  # the images are split into this number of parts; one compares the mo
 HASHED_PX = 64  # shorter side of images that are compared for near-duplicates
 LEAST_AGREEMENT = 0.2  # with the parent; a model below this is broken
 
-Tell = Callable[[str, int, int], None]
 Labelled = tuple[Path, int | None]
 """An image, and its class if it is known."""
 
@@ -172,13 +171,12 @@ def _content(order: Order, graph: ModelProto, learn: Sequence[Path], tell: Tell)
         made = compress.int8(graph, normalised(levels, spec), symmetric=order.symmetric)
         return made.SerializeToString(), f"8-bit numbers, ranges of {len(levels)} images"
     from jetsel.train.optimize.distil import Lesson
-    from jetsel.train.optimize.steps import CHANGES, network_of, trained
+    from jetsel.train.optimize.steps import CHANGES, Reduction, network_of, train_reduced
 
     name = order.parent.manifest.name
     lesson = Lesson(levels, spec, network_of(graph, name), EPOCHS, order.most_s, SEED)
     order.work.mkdir(parents=True, exist_ok=True)
-    done = trained(graph, name, method, SHARE, CHANGES[method], lesson, order.work, tell)
-    return done.content, done.words
+    return train_reduced(graph, name, Reduction(method, SHARE, CHANGES[method]), lesson, order.work, tell)
 
 
 def _compared(

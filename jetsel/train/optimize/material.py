@@ -61,14 +61,9 @@ def pixels(
                 arrays.append(levels)
                 kept_rows.append(row)
             tell("looking at the images", done, len(rows))
-    check_enough(len(arrays), least)
+    if len(arrays) < least:
+        raise CalibrationError(f"{len(arrays)} images can be read, and {least} are the minimum: add images")
     return np.stack(arrays), np.array(kept_rows)
-
-
-def check_enough(count: int, least: int = FEWEST) -> None:
-    """Raise CalibrationError if there are fewer than `least` images."""
-    if count < least:
-        raise CalibrationError(f"{count} images can be read, and {least} are the minimum: add images")
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from jetsel.base.errors import CalibrationError, pip_install
-from jetsel.train.optimize.activations import Rule, prune
-from jetsel.train.optimize.distil import Lesson, Progress, Tell, distil, loss_of, trainer, view
+from jetsel.train.optimize.activations import PrunableNetwork, Rule, prune
+from jetsel.train.optimize.distil import Lesson, distil, loss_of, trainer, view
 from jetsel.train.optimize.factorise import low_rank, one_d
+from jetsel.train.optimize.material import Tell
 from jetsel.zoo.classifier import LOGITS
 from jetsel.zoo.export import export
 from jetsel.zoo.graph import for_size, operations
@@ -35,30 +36,24 @@ COUNTED = 512  # images on which activations are counted
 def network_of(model: ModelProto, name: str) -> nn.Module:
     """Return the model as a torch network: normalised images (n, 3, height, width) float32 -> logits (n, classes).
 
-    model: with a fixed size, see `graph.for_size`. Raises CalibrationError if torch lacks an operator.
+    model: with a fixed size, see `graph.for_size`. Raises CalibrationError if it cannot be converted.
     """
-    alone = onnx.ModelProto()
-    alone.CopyFrom(model)
-    for output in [output for output in alone.graph.output if output.name != LOGITS]:
-        alone.graph.output.remove(output)
-    net = _converted(alone, name)
-    for parameter in net.parameters():
-        parameter.requires_grad_(True)
-    return net
-
-
-def _converted(model: ModelProto, name: str) -> nn.Module:
-    """Return a graph as a torch network in evaluation mode; raises CalibrationError if it cannot be converted."""
     try:
         from onnx2torch import convert
     except RuntimeError as error:  # from torchvision, if torch is another build
         raise CalibrationError(
             f"torchvision does not match this torch ({error}): install matching builds of both, {pip_install('export')}"
         ) from error
+    alone = onnx.ModelProto()
+    alone.CopyFrom(model)
+    for output in [output for output in alone.graph.output if output.name != LOGITS]:
+        alone.graph.output.remove(output)
     try:
-        net: nn.Module = convert(model)
+        net: nn.Module = convert(alone)
     except (NotImplementedError, KeyError, ValueError) as error:
         raise CalibrationError(f"{name} cannot be converted to a torch model: {error}; {FILE_ALONE}") from error
+    for parameter in net.parameters():
+        parameter.requires_grad_(True)
     return net.eval()
 
 
@@ -72,14 +67,6 @@ def last_layer(net: nn.Module) -> nn.Linear:
     return layers[-1]
 
 
-@dataclass(frozen=True, eq=False)
-class TrainedNetwork:
-    """A network's ONNX file, and a description of its training."""
-
-    content: bytes
-    words: str
-
-
 Change = Callable[[nn.Module, float, Lesson, Tell], int]
 """Makes a network cheaper in place, down to a share of its operations, and returns the number of changed parts."""
 
@@ -87,9 +74,12 @@ Change = Callable[[nn.Module, float, Lesson, Tell], int]
 def pruned(net: nn.Module, share: float, lesson: Lesson, tell: Tell, *, rule: Rule | None = None) -> int:
     """Prune channels by their activations. rule: None for the plain one. See Change."""
     example = torch.zeros(2, 3, lesson.spec.height_px, lesson.spec.width_px)
-    shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in _batches(lesson, COUNTED)]
+    drawn: NDArray[np.int64] = np.random.default_rng(lesson.seed).permutation(len(lesson.levels))[:COUNTED]
+    batches = torch.from_numpy(drawn).split(CYCLE_BATCH)
+    shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in batches]
     net.to(trainer())
-    went = prune(net, example, rule or Rule(), _training(lesson, tell), shown, (last_layer(net),), share=share)
+    network = PrunableNetwork(net, example, shown, (last_layer(net),))
+    went = prune(network, rule or Rule(), _training(lesson, tell), share=share)
     net.cpu()
     return went
 
@@ -106,52 +96,53 @@ CHANGES: Mapping[str, Change] = {"prune": pruned, "factorise": factorised}
 """Method of `jetsel models optimize` -> its change."""
 
 
-def trained(
-    parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
-) -> TrainedNetwork:
-    """Return the network that a method makes from `parent`, a graph with a fixed size. folder: for finished steps.
+@dataclass(frozen=True)
+class Reduction:
+    """A method that makes a network cheaper. share: of the multiply-accumulates that stays."""
 
-    Raises CalibrationError if the method does not work for this network.
+    method: str
+    share: float
+    change: Change
+
+
+def train_reduced(
+    parent: ModelProto, name: str, reduction: Reduction, lesson: Lesson, folder: Path, tell: Tell
+) -> tuple[bytes, str]:
+    """Return the ONNX file that a method makes from `parent`, a graph with a fixed size, and words on its training.
+
+    folder: for finished steps. Raises CalibrationError if the method does not work for this network.
     """
+    method = reduction.method
+    path = folder / f"{method}-{100 * reduction.share:.0f}"
+    start, checkpoint, target = (path.with_suffix(suffix) for suffix in (".start.onnx", ".pt", ".onnx"))
     try:
-        return _trained(parent, name, method, share, change, lesson, folder, tell)
+        if not start.exists():
+            net = network_of(parent, name)
+            if not reduction.change(net, reduction.share, lesson, tell):
+                raise CalibrationError(f"{name} has no layer that {method} makes cheaper: use another method")
+            write(net, lesson, start)
+        _check_saved(operations(_read(start, lesson)) / operations(parent), reduction)
+        net = network_of(_read(start, lesson), name)
+        done = distil(net, lesson, checkpoint, tell)
+        write(net, lesson, target)
     except RuntimeError as error:  # from torch: pruning breaks reshapes and slices of fixed sizes
         fault = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CalibrationError(f"torch cannot make this model: {fault}; use another method, or {FILE_ALONE}") from error
-
-
-def _trained(
-    parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, folder: Path, tell: Tell
-) -> TrainedNetwork:
-    path = folder / f"{method}-{100 * share:.0f}"
-    start, checkpoint, target = (path.with_suffix(suffix) for suffix in (".start.onnx", ".pt", ".onnx"))
-    if not start.exists():
-        write(changed(parent, name, method, share, change, lesson, tell), lesson, start)
-    _check_saved(operations(_read(start, lesson)) / operations(parent), method, share)
-    net = network_of(_read(start, lesson), name)
-    done = distil(net, lesson, checkpoint, tell)
-    write(net, lesson, target)
     left = operations(_read(target, lesson)) / operations(parent)
-    return TrainedNetwork(target.read_bytes(), _words(method, left, lesson, done))
+    return target.read_bytes(), (
+        f"{method}, {100 * left:.0f} % of the multiply-accumulates; {done.epochs} epochs of distillation on "
+        f"{len(lesson.levels)} images in {done.seconds / 60:.1f} min, seed {lesson.seed}"
+    )
 
 
-def _check_saved(left: float, method: str, share: float) -> None:
+def _check_saved(left: float, reduction: Reduction) -> None:
     """Raise CalibrationError if less than half of the requested operations are saved, before time goes to training."""
-    if left > (1 + share) / 2:
+    if left > (1 + reduction.share) / 2:
         raise CalibrationError(
-            f"{method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * share:.0f} % were "
-            "requested: most of them are in layers that it does not change; use another method"
+            f"{reduction.method} leaves {100 * left:.0f} % of the multiply-accumulates, but "
+            f"{100 * reduction.share:.0f} % were requested: most of them are in layers that it does not change; use "
+            "another method"
         )
-
-
-def changed(
-    parent: ModelProto, name: str, method: str, share: float, change: Change, lesson: Lesson, tell: Tell
-) -> nn.Module:
-    """Return the changed network, not fine-tuned yet; raises CalibrationError if the change finds no layer."""
-    net = network_of(parent, name)
-    if not change(net, share, lesson, tell):
-        raise CalibrationError(f"{name} has no layer that {method} makes cheaper: use another method")
-    return net
 
 
 def write(net: nn.Module, lesson: Lesson, path: Path) -> None:
@@ -163,11 +154,6 @@ def write(net: nn.Module, lesson: Lesson, path: Path) -> None:
 
 def _read(path: Path, lesson: Lesson) -> ModelProto:
     return for_size(onnx.load(path), lesson.spec.height_px, lesson.spec.width_px)
-
-
-def _batches(lesson: Lesson, photographs: int) -> list[Tensor]:
-    drawn: NDArray[np.int64] = np.random.default_rng(lesson.seed).permutation(len(lesson.levels))[:photographs]
-    return list(torch.from_numpy(drawn).split(CYCLE_BATCH))
 
 
 def _training(lesson: Lesson, tell: Tell) -> Callable[[nn.Module, Callable[[nn.Module], Tensor]], None]:
@@ -190,10 +176,3 @@ def _training(lesson: Lesson, tell: Tell) -> Callable[[nn.Module, Callable[[nn.M
         net.eval()
 
     return train
-
-
-def _words(method: str, left: float, lesson: Lesson, done: Progress) -> str:
-    return (
-        f"{method}, {100 * left:.0f} % of the multiply-accumulates; {done.epochs} epochs of distillation on "
-        f"{len(lesson.levels)} images in {done.seconds / 60:.1f} min, seed {lesson.seed}"
-    )

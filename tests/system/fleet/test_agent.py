@@ -51,17 +51,17 @@ def test_what_is_told_is_what_has_been_answered_since_and_labels_only_where_the_
     for _ in range(3):
         label = peer.classify(encoded(drawn(1), ".png"))["label"]
     assert peer.classify(b"no photograph")["code"] == "bad-image"
-    (family,) = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]["families"]
+    (family,) = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]["daemon"]["families"]
     assert (family["answers"], family["by_model"], family["classes"]) == (3, {"small": 3}, {label: 3})
     assert family["models"][0]["cost_ms"] > 0
     assert family["models"][0]["p95_ms"] > 0
-    said = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]
+    said = run_agent(daemon.config, tmp_path, daemon.endpoint)["usage"]["daemon"]
     assert (said["p95_ms"], said["families"][0]["models"][0]["p95_ms"]) == (None, None), "nothing was answered since"
-    assert site.usage("one")[-1].requests == {"ok": 3, "bad-image": 1}
+    assert site.usage("one")[-1].daemon.requests == {"ok": 3, "bad-image": 1}
     assert daemon.stop() == 0
     again = start(fleet_config(site, "one", None), env=state(tmp_path))
     connect(again).classify(encoded(drawn(1), ".png"))
-    (family,) = run_agent(again.config, tmp_path, again.endpoint)["usage"]["families"]
+    (family,) = run_agent(again.config, tmp_path, again.endpoint)["usage"]["daemon"]["families"]
     assert (family["answers"], family["classes"]) == (1, None)
 
 

@@ -19,16 +19,19 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 @contextmanager
-def replying(begin: bytes, then: bytes = b"", pause_s: float = 0.0) -> Iterator[int]:
-    """Give the port of a server that replies with some bytes, and then with others for ever, with pauses."""
-    listener, is_over = create_server(("127.0.0.1", 0)), Event()
+def replying(begin: bytes, then: bytes = b"", pause_s: float = 0.0) -> Iterator[tuple[int, list[bytes]]]:
+    """Give the port of a server that replies with some bytes, and then with others for ever, with pauses.
+
+    And the requests that it was sent.
+    """
+    listener, requests, is_over = create_server(("127.0.0.1", 0)), list[bytes](), Event()
 
     def serve() -> None:
         with suppress(OSError):
             while True:
                 peer, _ = listener.accept()
                 with peer, suppress(OSError):
-                    peer.recv(65536)
+                    requests.append(peer.recv(65536))
                     peer.sendall(begin)
                     while then and not is_over.wait(pause_s):
                         peer.sendall(then)
@@ -36,7 +39,7 @@ def replying(begin: bytes, then: bytes = b"", pause_s: float = 0.0) -> Iterator[
     thread = Thread(target=serve)
     thread.start()
     try:
-        yield listener.getsockname()[1]
+        yield listener.getsockname()[1], requests
     finally:
         is_over.set()
         listener.shutdown(SHUT_RDWR)
@@ -66,12 +69,12 @@ def got(kind: Callable[..., HTTPConnection], port: int, within_s: float, **more:
     ids=["status", "header", "body", "body of any length", "chunk", "size of a chunk"],
 )
 def test_a_byte_now_and_then_prolongs_nothing(begin: bytes) -> None:
-    with replying(begin, b"0", 0.01) as port, pytest.raises(OSError, match=r"too long|timed out"):
+    with replying(begin, b"0", 0.01) as (port, _), pytest.raises(OSError, match=r"too long|timed out"):
         got(Http, port, 0.3)
 
 
 def test_nor_in_the_handshake_of_tls() -> None:
-    with replying(b"\x16\x03\x03\x3f\xff", b"0", 0.01) as port, pytest.raises(OSError, match="timed out"):
+    with replying(b"\x16\x03\x03\x3f\xff", b"0", 0.01) as (port, _), pytest.raises(OSError, match="timed out"):
         got(Https, port, 0.3, context=ssl.create_default_context())
 
 
@@ -82,15 +85,15 @@ def test_nor_in_the_handshake_of_tls() -> None:
     ids=["chunk of -1", "huge chunk", "negative length", "no length", "huge length"],
 )  # fmt: skip
 def test_a_body_without_end_is_left_at_the_bound(begin: bytes) -> None:
-    with replying(begin, bytes(65536)) as port, pytest.raises(OSError, match=f"over {MOST} bytes"):
+    with replying(begin, bytes(65536)) as (port, _), pytest.raises(OSError, match=f"over {MOST} bytes"):
         got(Http, port, 60.0)
 
 
 def test_the_body_of_a_redirect_is_not_read_to_its_end() -> None:
-    with replying(HEAD + b"Content-Length: 2\r\n\r\nok") as other:
+    with replying(HEAD + b"Content-Length: 2\r\n\r\nok") as (other, _):
         location = f"Location: http://127.0.0.1:{other}/\r\n\r\n".encode()
         with (
-            replying(b"HTTP/1.1 302 Found\r\n" + location, bytes(65536)) as port,
+            replying(b"HTTP/1.1 302 Found\r\n" + location, bytes(65536)) as (port, _),
             ask(urllib.request.Request(f"http://127.0.0.1:{port}/"), None, time.monotonic() + 60.0) as reply,
         ):
             assert read_all(reply, MOST) == b"ok"
@@ -103,13 +106,13 @@ def test_the_body_of_a_redirect_is_not_read_to_its_end() -> None:
     ids=["nothing", "no HTTP", "cut", "no chunk", "cut chunk", "200 headers"],
 )  # fmt: skip
 def test_what_is_no_whole_reply_is_an_error_that_callers_expect(reply: bytes) -> None:
-    with replying(reply) as port, pytest.raises(CUT):
+    with replying(reply) as (port, _), pytest.raises(CUT):
         got(Http, port, 60.0)
 
 
 def test_a_whole_reply_is_returned_with_a_deadline_that_has_not_come() -> None:
     whole = b"".join(b"%x\r\n%s\r\n" % (n, bytes(n)) for n in (1, 16_384, 50_000)) + b"0\r\n\r\n"
-    with replying(CHUNKED + whole) as port:
+    with replying(CHUNKED + whole) as (port, _):
         assert got(Http, port, 60.0) == bytes(66_385)
-    with replying(b"") as port, pytest.raises(TimeoutError, match="too long"):
+    with replying(b"") as (port, _), pytest.raises(TimeoutError, match="too long"):
         got(Http, port, 0.0)

@@ -1,7 +1,6 @@
 """Single files: whole or as before, bounded, and one writer at a time."""
 
 import errno
-import hashlib
 import os
 import threading
 from pathlib import Path
@@ -44,12 +43,6 @@ def test_a_file_is_read_up_to_its_bound_and_nothing_else_is(tmp_path: Path) -> N
             read_bounded(other, 5)
         with pytest.raises(OSError, match="not a regular file"):
             sha256_of(other)
-
-
-def test_the_hash_is_that_of_the_whole_file(tmp_path: Path) -> None:
-    content = bytes(range(256)) * 5000  # more than is read at once
-    (tmp_path / "file").write_bytes(content)
-    assert sha256_of(tmp_path / "file") == hashlib.sha256(content).hexdigest()
 
 
 def test_the_second_writer_is_told_and_waits(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import CalibrationError
+from jetsel.base.files import write
 from jetsel.base.versions import NONE, Versions, publish, withdraw, working_folder
 from tests.unit.base.conftest import Fault
 
@@ -21,7 +22,11 @@ def versions(tmp_path: Path) -> Versions:
 
 
 def install(versions: Versions, what: str) -> int:
-    return versions.install({"what": what.encode()}, check)
+    def make(directory: Path) -> None:
+        write(directory / "what", what.encode())
+        check(directory)
+
+    return versions.install(make)
 
 
 def used(versions: Versions) -> str | None:

@@ -16,7 +16,7 @@ from jetsel.cli import answers
 from jetsel.cli.answers import Outcome, as_plain, print_table
 from jetsel.cli.status import page
 from jetsel.cli.status_text import details, family_lines, fault_lines, headline, load_lines, power_lines
-from jetsel.cli.terminal import console, promises_table, table
+from jetsel.cli.terminal import console, promises_table
 from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, PowerStatus
 from jetsel.wire.status import (
@@ -187,20 +187,6 @@ def test_energy_is_marked_as_estimated(printed: Printed) -> None:
     estimated = outcome(energy_mj=12.34, energy_reason=None, energy_estimated=True)
     assert any("12.3 mJ (estimated" in line for line in answers.details(estimated))
     assert printed(estimated)[2].split()[-1] == "~12.3"
-
-
-REPAIR = "pip install 'jetsel[export]'"
-
-
-def test_brackets_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = table("candidate", "[b]reason")
-    shown.title = shown.caption = f"not made: {REPAIR}"
-    shown.add_row("small", REPAIR)
-    out = console()
-    out.print(shown)
-    out.print(f"line: {REPAIR}")
-    printed = capsys.readouterr().out
-    assert (printed.count(REPAIR), printed.count("[b]reason")) == (4, 1)
 
 
 def test_promises_are_kept_or_broken_and_what_is_not_known_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:

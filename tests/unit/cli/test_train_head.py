@@ -30,13 +30,14 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "colours"
 
 
-def test_a_family_is_made_that_shares_the_backbones_files(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    command = ["models", "train-head", str(photos), "--backbone", "starter", "--json"]
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["models", "train-head", *map(str, arguments)])
+
+
+def test_a_family_is_made_that_shares_the_backbones_files(photos: Path, tmp_path: Path, own: Path) -> None:
+    command = (photos, "--backbone", "starter", "--json")
     for again in ([], ["--replace"]):  # trained anew, in the place of the old ones
-        done = CliRunner().invoke(app, [*command, *again])
+        done = run(*command, *again)
         assert done.exit_code == 0, done.output
         said = json.loads(done.output)
         assert (said["family"], said["classes"]) == ("colours", ["blue", "red"])
@@ -44,21 +45,17 @@ def test_a_family_is_made_that_shares_the_backbones_files(
         (reason,) = (reason for path, reason in said["left_out"] if path.endswith("red/none.jpg"))
         assert reason.startswith("unreadable: ")
         assert all(accuracy == 1.0 for accuracy in said["accuracy"].values())
-    found = scan([tmp_path / "state" / "models"]).families["colours"]
+    found = scan([own]).families["colours"]
     assert [model.manifest.name for model in found.models] == list(STARTER_MODELS)
     for model in found.models:
         verify(model)
         assert model.weights(2).backbone.classes == 100
-    elsewhere = CliRunner().invoke(app, [*command, "--family", "others", "--folder", str(tmp_path / "elsewhere")])
+    elsewhere = run(*command, "--family", "others", "--folder", tmp_path / "elsewhere")
     assert elsewhere.exit_code == 0, elsewhere.output
     assert list(scan([tmp_path / "elsewhere"]).families) == ["others"]
-    heads = list((tmp_path / "state" / "models").glob("*.npz"))
+    heads = list(own.glob("*.npz"))
     assert len(heads) == len(found.models)
     assert [len(learned_images(head)) for head in heads] == [24] * len(heads)  # none.jpg was not read
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["models", "train-head", *map(str, arguments)])
 
 
 def heads_of(folder: Path) -> dict[str, bytes]:
@@ -68,18 +65,16 @@ def heads_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_alone(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path, tmp_path: Path, own: Path
 ) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    models = tmp_path / "state" / "models"
     assert run(photos, "--backbone", "starter", "--family", "yard").exit_code == 0
-    before = heads_of(models)
+    before = heads_of(own)
     night = shutil.copytree(photos, tmp_path / "night")
     for path in night.glob("*/*.png"):
         cv2.imwrite(str(path), cv2.imread(str(path)) // 4)
     one = run(night, "--family", "yard", "--name", "dark", "--backbone", "m")
     assert one.exit_code == 0, one.output
-    names = {model.manifest.name for model in scan([models]).families["yard"].models}
+    names = {model.manifest.name for model in scan([own]).families["yard"].models}
     assert names == {*STARTER_MODELS, "m-dark"}
     taken = run(night, "--family", "yard", "--name", "dark")
     assert "m-dark already: choose another --name; --replace" in taken.stderr
@@ -91,17 +86,17 @@ def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_a
     assert "family yard has s-night, m-night on other backbones" in clash.stderr
     removed = CliRunner().invoke(app, ["models", "remove", "dark", "--family", "yard", "--yes"])
     assert "of the kind dark it has xs-dark, s-dark, " in removed.stderr
-    found = scan([models])
+    found = scan([own])
     assert found.broken == ()
     by_name = {model.manifest.name: model for model in found.families["yard"].models}
     assert set(by_name) == {name + kind for name in STARTER_MODELS for kind in ("", "-dark")}
-    assert heads_of(models) == before
+    assert heads_of(own) == before
     for name in STARTER_MODELS:
-        own, other = by_name[name], by_name[f"{name}-dark"]
+        first, other = by_name[name], by_name[f"{name}-dark"]
         verify(other)
-        assert other.path == own.path, "the backbone's file is shared"
+        assert other.path == first.path, "the backbone's file is shared"
         assert other.weights(2).backbone.classes == 100
-        assert other.manifest.identity != own.manifest.identity
+        assert other.manifest.identity != first.manifest.identity
         assert other.manifest.source.startswith(f"head for night, on the backbone of {name} (head for colours, on ")
     again = run(night, "--backbone", "starter", "--replace")
     assert "family night: 2 classes" in again.stdout, "those images alone do not lead into the family"
@@ -124,50 +119,44 @@ def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_a
     ],
 )
 def test_heads_that_cannot_join_a_family_are_refused_with_the_repair(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
+    photos: Path, own: Path, options: tuple[str, ...], words: str
 ) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     assert run(photos, "--backbone", "starter", "--family", "yard").exit_code == 0
     if words.startswith("need all"):
         (photos / "red").rename(photos / "green")
-    before = heads_of(tmp_path / "state" / "models")
+    before = heads_of(own)
     done = run(photos, *options, *(("--backbone", "starter") if "--name" not in options else ()))
     assert done.exit_code in (1, 2)
     assert words in " ".join(done.stderr.replace("│", " ").split())
     assert "looking at" not in done.stderr
-    assert heads_of(tmp_path / "state" / "models") == before
+    assert heads_of(own) == before
 
 
 def test_what_cannot_be_trained_is_refused_before_an_image_is_read(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path, tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     (tmp_path / "empty").mkdir()
     for split in ("train", "val"):
         shutil.copytree(photos, tmp_path / "sets" / split)
     (photos / "green").mkdir()
     (photos / "green" / "notes.txt").touch()
-    command = ["models", "train-head", "--backbone", "starter"]
     for folder, part in (
         (photos, "too few of green (0): 5 images of each of two or more classes are needed; 1 not an image left out"),
         (tmp_path / "empty", "it has no class folders; make one"),
         (tmp_path / "sets", f"give one of these: {tmp_path / 'sets' / 'train'}, {tmp_path / 'sets' / 'val'}"),
     ):
-        done = CliRunner().invoke(app, [*command, str(folder)])
+        done = run("--backbone", "starter", folder)
         assert done.exit_code == 1
         assert part in done.stderr
         assert "looking at" not in done.stderr
     shutil.rmtree(photos / "green")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    done = CliRunner().invoke(app, [*command, str(photos)])
+    done = run("--backbone", "starter", photos)
     assert "scikit-learn is needed" in done.stderr
     assert "looking at" not in done.stderr
 
 
-def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    done = CliRunner().invoke(app, ["models", "train-head", str(photos)])
+def test_a_backbone_that_is_not_there_names_the_command_that_brings_it(photos: Path, own: Path) -> None:
+    done = run(photos)
     assert done.exit_code != 0
     assert "jetsel models pull efficientnet-lite" in done.stderr

@@ -1,6 +1,7 @@
 """What strangers may do before a request is let in: heads without end or bound, and more connections than there are."""
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -55,8 +56,14 @@ async def serving(most: int = 8) -> AsyncIterator[Open]:
     server.close()
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, LIMIT_S))
+def in_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in a loop of its own, for no longer than LIMIT_S."""
+
+    @functools.wraps(test)
+    def run(**fixtures: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(**fixtures), LIMIT_S))
+
+    return run
 
 
 async def is_closed(peer: Peer) -> bool:
@@ -71,69 +78,58 @@ async def is_closed(peer: Peer) -> bool:
     [b"", HALF, HALF + b"Content-Length: 1000000\r\n\r\nx", REQUEST + b"GET"],
     ids=["silent", "half", "without-token", "second"],
 )
-def test_who_does_not_finish_a_head_is_hung_up_on(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_time
+async def test_who_does_not_finish_a_head_is_hung_up_on(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "HEAD_S", 0.05)
-
-    async def test() -> None:
-        async with serving() as connect:
-            assert await is_closed(await connect(sent))
-
-    run(test())
+    async with serving() as connect:
+        assert await is_closed(await connect(sent))
 
 
 @pytest.mark.parametrize(
     "head", [HALF, REQUEST.replace(b"GET", b"POST")[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"]
 )
-def test_headers_without_bound_end_the_connection(head: bytes) -> None:
-    async def test() -> None:
-        async with serving() as connect:
-            reader, writer = await connect(head)
-            pieces = 0
-            try:
-                while not writer.is_closing() and pieces < 1000:
-                    writer.write(b"a: %s\r\n" % (b"x" * 10_000))
-                    pieces += 1
-                    await writer.drain()
-            except ConnectionError:
-                pass
-            assert await is_closed((reader, writer))
-            assert pieces < 1000
-
-    run(test())
+@in_time
+async def test_headers_without_bound_end_the_connection(head: bytes) -> None:
+    async with serving() as connect:
+        reader, writer = await connect(head)
+        pieces = 0
+        try:
+            while not writer.is_closing() and pieces < 1000:
+                writer.write(b"a: %s\r\n" % (b"x" * 10_000))
+                pieces += 1
+                await writer.drain()
+        except ConnectionError:
+            pass
+        assert await is_closed((reader, writer))
+        assert pieces < 1000
 
 
-def test_the_head_s_limit_is_said_to_who_exceeds_it() -> None:
-    async def test() -> None:
-        async with serving() as connect:
-            reader, _ = await connect(HALF + b"a: " + b"x" * 70_000)
-            assert (await reader.readline()).startswith(b"HTTP/1.1 431 ")
-
-    run(test())
+@in_time
+async def test_the_head_s_limit_is_said_to_who_exceeds_it() -> None:
+    async with serving() as connect:
+        reader, _ = await connect(HALF + b"a: " + b"x" * 70_000)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 431 ")
 
 
-def test_half_heads_of_many_connections_lock_nobody_out_and_lose_their_own() -> None:
-    async def test() -> None:
-        async with serving(most=8) as connect:
-            other = await connect(REQUEST[:-2], "127.0.0.2")
-            halves = [await connect(HALF) for _ in range(20)]
-            for half in halves[:12]:
-                assert await is_closed(half)
-            assert (await (await connect(REQUEST))[0].readline()).startswith(b"HTTP/1.1 200 ")
-            other[1].write(b"\r\n")
-            assert (await other[0].readline()).startswith(b"HTTP/1.1 200 "), "the oldest, of another address"
-
-    run(test())
+@in_time
+async def test_half_heads_of_many_connections_lock_nobody_out_and_lose_their_own() -> None:
+    async with serving(most=8) as connect:
+        other = await connect(REQUEST[:-2], "127.0.0.2")
+        halves = [await connect(HALF) for _ in range(20)]
+        for half in halves[:12]:
+            assert await is_closed(half)
+        assert (await (await connect(REQUEST))[0].readline()).startswith(b"HTTP/1.1 200 ")
+        other[1].write(b"\r\n")
+        assert (await other[0].readline()).startswith(b"HTTP/1.1 200 "), "the oldest, of another address"
 
 
-def test_a_large_body_comes_over_one_kept_connection() -> None:
-    async def test() -> None:
-        post = REQUEST.replace(b"GET", b"POST")[:-2] + b"Content-Length: 900000\r\n\r\n" + b"x" * 900_000
-        async with serving() as connect:
-            reader, writer = await connect(post + REQUEST)
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 405 ")
-            assert b"200 OK" in await reader.readuntil(b"answer")
-            writer.write(REQUEST)
-            assert b"200 OK" in await reader.readuntil(b"answer")
-
-    run(test())
+@in_time
+async def test_a_large_body_comes_over_one_kept_connection() -> None:
+    post = REQUEST.replace(b"GET", b"POST")[:-2] + b"Content-Length: 900000\r\n\r\n" + b"x" * 900_000
+    async with serving() as connect:
+        reader, writer = await connect(post + REQUEST)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 405 ")
+        assert b"200 OK" in await reader.readuntil(b"answer")
+        writer.write(REQUEST)
+        assert b"200 OK" in await reader.readuntil(b"answer")

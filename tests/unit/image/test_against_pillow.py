@@ -177,12 +177,9 @@ def refused_alone(data: bytes) -> str | None:
     return None if size is None or sorted(bgr.shape[:2]) == sorted(size) else f"{size} in Pillow, {bgr.shape} here"
 
 
-@pytest.mark.parametrize("name", MUTATED)
-def test_jetsel_alone_refuses_none_of_a_few_mutants(name: str) -> None:
-    assert [why for why in map(refused_alone, mutants(MUTATED[name], 40, seed=1)) if why] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MUTATED)
-def test_jetsel_alone_refuses_none_of_many_mutants(name: str) -> None:
-    assert [why for why in map(refused_alone, mutants(MUTATED[name], 1500, seed=2)) if why] == []
+@pytest.mark.parametrize(
+    ("name", "count", "seed"),
+    [(name, 40, 1) for name in MUTATED] + [pytest.param(name, 1500, 2, marks=pytest.mark.slow) for name in MUTATED],
+)
+def test_jetsel_alone_refuses_no_mutant(name: str, count: int, seed: int) -> None:
+    assert [why for why in map(refused_alone, mutants(MUTATED[name], count, seed)) if why] == []

@@ -106,7 +106,10 @@ def test_a_jpeg_behind_megabytes_of_filling_or_of_segments_that_pillow_takes_apa
         (bytes(15_000_000), False),
         (b"\xff\xfe\0\1" * 3_700_000, False),
         (b"\xff\xd0" * 7_500_000, False),
+        (bytes(1_100_000), False),
+        (jpeg_segment(0xE2, b"") * 10_000, False),
         (bytes(1_000_000), True),
+        (jpeg_segment(0xE2, b"") * 1000, True),
         (jpeg_segment(0xED, b"Photoshop 3.0\0" + b"8BIM\0\0\0\0\0\0\0\0" * 5400) * 230, True),
         (jpeg_segment(0xE1, b"Exif\0\0" + bytes(65_000)) * 230, True),
     ):

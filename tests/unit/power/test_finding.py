@@ -79,25 +79,22 @@ def test_a_rail_of_the_total_that_is_dropped_leaves_no_total_rather_than_a_small
     assert "Input/output error" in str(found.reason)
 
 
-def test_an_unknown_board_with_a_known_input_has_it_for_a_total(tmp_path: Path) -> None:
-    hwmon(tmp_path, Channel("VDD_IN", 5000, 800), Channel("VDD_OTHER", 5000, 200))
-    found = find(tmp_path)
-    assert (found.board, found.total_of, found.reason) == (None, ("VDD_IN",), None)
-
-
-def test_an_unknown_board_without_one_has_no_guessed_sum(tmp_path: Path) -> None:
-    hwmon(tmp_path, Channel("VDD_LEFT", 5000, 800), Channel("VDD_RIGHT", 5000, 200))
-    found = find(tmp_path)
-    assert len(found.rails) == 2
-    assert found.total == ()
-    assert "VDD_LEFT, VDD_RIGHT" in str(found.reason)
-    assert "[power] total" not in str(found.dropped)
-
-
-def test_a_board_named_in_the_settings_is_before_the_device_tree(tmp_path: Path) -> None:
-    hwmon(tmp_path, Channel("GPU", 5000, 1), Channel("VDD_IN", 5000, 800))
-    found = find(tmp_path, board="jetson-tx2")
-    assert (found.board.name, found.total_of) == ("jetson-tx2", ("VDD_IN",))
+@pytest.mark.parametrize(
+    ("rails", "settings", "board", "total"),
+    [
+        (("VDD_IN", "VDD_OTHER"), {}, None, ("VDD_IN",)),  # an unknown board with a known input
+        (("VDD_LEFT", "VDD_RIGHT"), {}, None, ()),  # no sum is guessed
+        (("GPU", "VDD_IN"), {"board": "jetson-tx2"}, "jetson-tx2", ("VDD_IN",)),  # before the device tree
+    ],
+)
+def test_without_a_known_device_tree_a_known_input_or_the_settings_make_the_total(
+    tmp_path: Path, rails: tuple[str, str], settings: dict[str, str], board: str | None, total: tuple[str, ...]
+) -> None:
+    hwmon(tmp_path, *(Channel(name, 5000, 800) for name in rails))
+    found = find(tmp_path, **settings)
+    assert (found.board_name, found.total_of, len(found.rails)) == (board, total, 2)
+    assert (found.reason is None) == bool(total)
+    assert total or ", ".join(rails) in str(found.reason)
 
 
 def test_a_board_that_is_in_no_table_is_refused_with_those_that_are() -> None:

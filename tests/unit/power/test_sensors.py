@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -15,21 +16,29 @@ IN = Channel("VDD_IN", 5000, 800, 5000)
 SOC = Channel("VDD_SOC", 5000, 200, 5000)
 
 
-def test_jetpack_4_gives_power_in_milliwatts_with_channels_from_0() -> None:
-    detected = ina3221.detect(tree("jetson-tx2"), {})
+@pytest.mark.parametrize(
+    ("board", "sensor", "where", "reading", "resolution_w"),
+    [
+        # JetPack 4 counts channels from 0; of 19,072 mV x 160 mA = 3,051.52 mW its driver gives whole ones, and the
+        # shunt is in the device tree.
+        ("jetson-tx2", ina3221, "0-0041/0 in ", RailReading(3.051, 19.072, 0.16), 19.072 * 0.008 + 0.16 * 0.008),
+        # hwmon counts channels from 1, and power is mV x mA; of 5 mOhm one bit is 8 mA.
+        ("jetson-orin-nano", ina3221, "1-0040/1 in ", RailReading(4.321088, 5.048, 0.856), None),
+        # 19,087 mV x 1,498 mA, in microwatts; 20 uV over 10 mOhm are 2 mA, and a bit of voltage is 3.125 mV.
+        ("jetson-agx-thor", monitor, "", RailReading(28.592326, 19.087, 1.498), 19.087 * 0.002 + 1.498 * 0.003125),
+    ],
+)
+def test_the_input_of_a_board_has_its_power_voltage_current_and_resolution(
+    board: str, sensor: ModuleType, where: str, reading: RailReading, resolution_w: float | None
+) -> None:
+    detected = sensor.detect(tree(board), {})
     assert detected.dropped == ()
-    (rail,) = (rail for rail in detected.rails if rail.name == "VDD_IN")
-    assert rail.read_uw() == 3_051_000  # 19,072 mV x 160 mA = 3,051.52 mW, of which the driver gives whole ones
-    assert rail.measure() == RailReading(watts=3.051, volts=19.072, amps=0.16)
-    assert rail.where.startswith("0-0041/0 in ")
-
-
-def test_hwmon_gives_millivolts_and_milliamperes_with_channels_from_1() -> None:
-    detected = ina3221.detect(tree("jetson-orin-nano"), {})
-    rail = detected.rails[0]
-    assert (rail.name, rail.read_uw()) == ("VDD_IN", 4_321_088)  # 5,048 mV x 856 mA
-    assert rail.measure() == RailReading(watts=4.321088, volts=5.048, amps=0.856)
-    assert rail.where.startswith("1-0040/1 in ")
+    (rail,) = (rail for rail in detected.rails if rail.name in ("VDD_IN", "VIN"))
+    assert rail.read_uw() == round(reading.watts * 1e6)
+    assert rail.measure() == reading
+    assert rail.where.startswith(where)
+    if resolution_w is not None:
+        assert rail.resolution_w == pytest.approx(resolution_w)
 
 
 def test_a_channel_without_a_label_is_dropped_with_the_setting_that_names_it(tmp_path: Path) -> None:
@@ -99,52 +108,28 @@ def test_the_resolution_is_a_bit_of_current_at_the_voltage_and_a_bit_of_voltage_
     assert rail.resolution_w == pytest.approx(watts)
 
 
-def test_the_shunt_of_jetpack_4_is_in_the_device_tree_and_without_one_there_is_no_resolution() -> None:
-    (rail,) = (rail for rail in ina3221.detect(tree("jetson-tx2"), {}).rails if rail.name == "VDD_IN")
-    assert rail.resolution_w == pytest.approx(19.072 * 0.008 + 0.16 * 0.008)
+def test_without_a_shunt_there_is_no_resolution() -> None:
     assert {rail.resolution_w for rail in ina3221.detect(tree("jetson-nano"), {}).rails} == {None}
 
 
-def test_power_is_the_driver_s_own_in_microwatts() -> None:
-    (rail,) = monitor.detect(tree("jetson-agx-thor"), {}).rails
-    assert (rail.name, rail.read_uw()) == ("VIN", 28_592_326)  # 19,087 mV x 1,498 mA
-    assert rail.measure() == RailReading(watts=28.592326, volts=19.087, amps=1.498)
-
-
-def test_the_resolution_is_by_the_data_sheet_and_the_driver_s_calibration() -> None:
-    (rail,) = monitor.detect(tree("jetson-agx-thor"), {}).rails
-    # 20 uV over 10 mOhm are 2 mA, and a bit of voltage is 3.125 mV
-    assert rail.resolution_w == pytest.approx(19.087 * 0.002 + 1.498 * 0.003125)
-
-
-MS = 1_000_000  # in ns
-
-
-def test_power_is_the_energy_between_two_moves_over_the_time_between_them() -> None:
+@pytest.mark.parametrize(
+    ("readings", "power_uw", "counted_uj"),
+    [
+        ([(10, 5_000)], None, 0),
+        ([(10, 5_000), (30, 305_000)], 15_000_000, 300_000),  # 300 mJ in 20 ms
+        ([(0, 0), (10, 100_000), (15, 100_000)], 10_000_000, 100_000),  # what did not move repeats its power
+        ([(0, 0), (10, 100_000), (15, 100_000), (20, 150_000)], 5_000_000, 150_000),  # 50 mJ since 10 ms, not since 15
+        ([(0, 990_000), (10, 40_000)], 5_000_000, 50_000),  # 10 mJ to the end of its range, and 40 after it
+        ([(0, 990_000), (10, 40_000), (20, 60_000)], 2_000_000, 70_000),
+    ],
+)
+def test_power_is_the_energy_between_two_moves_over_the_time_between_them(
+    readings: list[tuple[int, int]], power_uw: int | None, counted_uj: int
+) -> None:
     counter = rapl.Counter(range_uj=1_000_000)
-    counter.update(10 * MS, 5_000)
-    assert counter.power_uw is None
-    counter.update(30 * MS, 305_000)  # 300 mJ in 20 ms are 15 W
-    assert counter.power_uw == 15_000_000
-
-
-def test_a_counter_that_did_not_move_repeats_its_power_and_loses_no_time() -> None:
-    counter = rapl.Counter(range_uj=1_000_000)
-    counter.update(0, 0)
-    counter.update(10 * MS, 100_000)
-    counter.update(15 * MS, 100_000)
-    assert counter.power_uw == 10_000_000
-    counter.update(20 * MS, 150_000)  # 50 mJ since 10 ms, not since 15
-    assert counter.power_uw == 5_000_000
-
-
-def test_a_counter_wraps_round_at_its_range() -> None:
-    counter = rapl.Counter(range_uj=1_000_000)
-    counter.update(0, 990_000)
-    counter.update(10 * MS, 40_000)  # 10 mJ to the end and 40 after it
-    assert counter.power_uw == 5_000_000
-    counter.update(20 * MS, 60_000)
-    assert counter.counted_uj == 70_000
+    for at_ms, energy_uj in readings:
+        counter.update(at_ms * 1_000_000, energy_uj)
+    assert (counter.power_uw, counter.counted_uj) == (power_uw, counted_uj)
 
 
 def test_packages_and_their_memory_make_the_total_and_their_cores_do_not(tmp_path: Path) -> None:

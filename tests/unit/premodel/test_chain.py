@@ -1,11 +1,11 @@
-"""The chain by hand, and level by level against scikit-learn; the paths that it chooses among."""
+"""The chain by hand, and the paths that it chooses among."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from jetsel.premodel import Chain, Neighbours, Scaling, fit_scaling
+from jetsel.premodel import Chain, Neighbours, Scaling
 from jetsel.premodel.paths import MOST_PATHS, PathTable, means_near, possible_paths, select_paths
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
@@ -39,30 +39,6 @@ def test_each_path_reads_its_own_column_of_the_same_neighbours() -> None:
 def test_what_does_not_fit_is_refused(right: list[list[int]], cost: list[list[float]], k: int, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         line(right, cost, k)
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(12, 120),
-    features=st.integers(1, 7),
-    paths=st.integers(1, 4),
-    k=st.integers(1, 11),
-)
-def test_every_share_equals_scikit_learn(seed: int, n: int, features: int, paths: int, k: int) -> None:
-    sklearn = pytest.importorskip("sklearn.neighbors")
-    random = np.random.default_rng(seed)
-    train = random.random((n, features), dtype=np.float32) * 50  # continuous: no two distances are equal
-    queries = random.random((20, features), dtype=np.float32) * 60 - 5
-    right = random.random((n, paths)) < 0.6
-    right[0], right[1] = True, False  # both classes for each classifier
-    scaling = fit_scaling(train)
-    chain = Chain(Neighbours(scaling.apply(train)), scaling, right, np.ones((n, paths), np.float32), k)
-    shares = np.stack([chain.read(x).right for x in queries])
-    for column in range(paths):
-        classifier = sklearn.KNeighborsClassifier(n_neighbors=k, algorithm="brute")
-        classifier.fit(scaling.apply(train), right[:, column])
-        assert shares[:, column] == pytest.approx(classifier.predict_proba(scaling.apply(queries))[:, 1])
 
 
 @given(seed=st.integers(0, 1000), ks=st.sets(st.integers(1, 12), min_size=1))

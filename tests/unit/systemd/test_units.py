@@ -33,51 +33,34 @@ _GROUPS = """
 GROUPS_OF_237 = frozenset(_GROUPS.split())
 """src/shared/seccomp-util.c of systemd 237. An unknown group in a list of what is allowed silently allows less."""
 
+RESTARTED = """StartLimitIntervalSec=2min StartLimitBurst=10 Type=notify NotifyAccess=main
+    Restart=on-failure RestartSec=1s RestartPreventExitStatus=2 WantedBy=multi-user.target"""
+LOCKED = """LimitCORE=0 NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
+    ProtectSystem=strict ProtectHome=yes PrivateTmp=yes"""
+NO_STATE = "'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'"
 COUNTED_ON = {
-    "jetsel.service": """
-        Requires=jetsel.socket
-        StartLimitIntervalSec=2min StartLimitBurst=10
-        Type=notify NotifyAccess=main
-        TimeoutStartSec=180s TimeoutStopSec=40s WatchdogSec=60s
-        Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
-        KillMode=mixed OOMPolicy=continue LimitCORE=0
-        NoNewPrivileges=yes SystemCallErrorNumber=EPERM
+    "jetsel.service": f"""
+        Requires=jetsel.socket Also=jetsel.socket {RESTARTED} {LOCKED}
+        TimeoutStartSec=180s TimeoutStopSec=40s WatchdogSec=60s KillMode=mixed OOMPolicy=continue
         User=jetsel Group=jetsel SupplementaryGroups=video
         RuntimeDirectory=jetsel RuntimeDirectoryPreserve=yes StateDirectory=jetsel ConfigurationDirectory=jetsel
         EnvironmentFile=-/etc/default/jetsel LimitNOFILE=8192
-        CapabilityBoundingSet= AmbientCapabilities=
-        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes RestrictAddressFamilies=AF_UNIX IPAddressDeny=any
-        DevicePolicy=closed WantedBy=multi-user.target Also=jetsel.socket""",
-    "jetsel-gateway.service": """
-        Wants=jetsel.socket StartLimitIntervalSec=2min StartLimitBurst=10
-        Type=notify NotifyAccess=main Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
+        RestrictAddressFamilies=AF_UNIX IPAddressDeny=any DevicePolicy=closed""",
+    "jetsel-gateway.service": f"""
+        Wants=jetsel.socket {RESTARTED} {LOCKED} {NO_STATE} PrivateDevices=yes
         EnvironmentFile=-/etc/jetsel/gateway Environment=JETSEL_ENDPOINT=%t/jetsel/jetsel.sock
-        User=jetsel-gateway Group=jetsel-gateway SupplementaryGroups=jetsel MemoryMax=1G LimitCORE=0
-        NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
-        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes
-        'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
-        WantedBy=multi-user.target""",
-    "jetsel-watch.service": """
-        Wants=jetsel.socket StartLimitIntervalSec=2min StartLimitBurst=10
-        Type=notify NotifyAccess=main Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
+        User=jetsel-gateway Group=jetsel-gateway SupplementaryGroups=jetsel MemoryMax=1G""",
+    "jetsel-watch.service": f"""
+        Wants=jetsel.socket {RESTARTED} {LOCKED} {NO_STATE}
         Environment=JETSEL_ENDPOINT=%t/jetsel/jetsel.sock
         User=jetsel-watch Group=jetsel SupplementaryGroups=video StateDirectory=jetsel-watch StateDirectoryMode=0700
         RuntimeDirectory=jetsel-watch RuntimeDirectoryMode=0750
-        MemoryMax=2G LimitCORE=0 DevicePolicy=closed 'DeviceAllow=char-video4linux rw'
-        NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
-        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes
-        'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
-        WantedBy=multi-user.target""",
-    "jetsel-review.service": """
-        Wants=jetsel.socket StartLimitIntervalSec=2min StartLimitBurst=10
-        Type=notify NotifyAccess=main Restart=on-failure RestartSec=1s RestartPreventExitStatus=2
+        MemoryMax=2G DevicePolicy=closed 'DeviceAllow=char-video4linux rw'""",
+    "jetsel-review.service": f"""
+        Wants=jetsel.socket {RESTARTED} {LOCKED} {NO_STATE} PrivateDevices=yes
         EnvironmentFile=-/etc/jetsel/review
-        User=jetsel-watch Group=jetsel StateDirectory=jetsel-watch StateDirectoryMode=0700 MemoryMax=1G LimitCORE=0
-        NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= SystemCallErrorNumber=EPERM
-        ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes
-        IPAddressDeny=any IPAddressAllow=localhost
-        'InaccessiblePaths=-/var/lib/jetsel -/var/lib/jetsel-agent'
-        WantedBy=multi-user.target""",
+        User=jetsel-watch Group=jetsel StateDirectory=jetsel-watch StateDirectoryMode=0700 MemoryMax=1G
+        IPAddressDeny=any IPAddressAllow=localhost""",
     "jetsel-agent.service": """
         Type=oneshot TimeoutStartSec=4h MemoryMax=75% OOMPolicy=continue LimitCORE=0
         User=jetsel-agent Group=jetsel-agent ReadWritePaths=/var/lib/jetsel-agent""",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -34,14 +35,5 @@ def review(
     except ModuleNotFoundError as missing:
         raise needs("jetsel review", missing) from None
 
-    serve(
-        listen,
-        token_file,
-        concurrency,
-        lambda token: review_application(
-            folder,
-            reviewed,
-            GatewaySettings(endpoint, token, concurrency=concurrency, timeout_ms=timeout_ms, behind_proxy=behind_proxy),
-        ),
-        behind_proxy=behind_proxy,
-    )
+    settings = GatewaySettings(endpoint, concurrency=concurrency, timeout_ms=timeout_ms, behind_proxy=behind_proxy)
+    serve(listen, token_file, settings, partial(review_application, folder, reviewed))

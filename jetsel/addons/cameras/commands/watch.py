@@ -240,9 +240,9 @@ def _watch_frigate(
         )
     if not maps:
         raise ConfigError(f"{camera.source}: say which family classifies which objects: --map bird=birds")
-    address = frigate_address(camera.source, login[0], password)
-    families, api = dict(map(_mapped, maps)), FrigateApi(address, _FRIGATE_TIMEOUT_S)
-    watch = FrigateWatch(api, address.name, context, context.broker, families, camera.request, prefix=prefix)
+    api = FrigateApi(frigate_address(camera.source, login[0], password), _FRIGATE_TIMEOUT_S)
+    families = dict(map(_mapped, maps))
+    watch = FrigateWatch(api, context, context.broker, families, camera.request, prefix=prefix)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         watch.run()

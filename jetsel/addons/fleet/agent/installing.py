@@ -94,7 +94,7 @@ class Installer:
                     raise
                 raise RepositoryError(f"{fault}; only {free_mb:.1f} MB of disk are free: free some space") from fault
 
-        self.versions.install_made(make)
+        self.versions.install(make)
         return memory
 
     def forget_downloads(self) -> None:

@@ -6,11 +6,9 @@ import shutil
 import time
 from contextlib import suppress
 
-from msgspec import structs
-
 from jetsel.addons.fleet.agent.installing import Installer
 from jetsel.addons.fleet.agent.remembered import Remembered, ReportedTimes
-from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage
+from jetsel.addons.fleet.usage import DaemonUsage, DeviceLimits, FamilyUsage, ModelUsage, Usage
 from jetsel.artefact import installed
 from jetsel.artefact.calibration import Calibration
 from jetsel.base.errors import CalibrationError, RepositoryError
@@ -29,30 +27,6 @@ def report(
     status: None if the daemon did not answer, for the reason `why`. canary: whether the agent sent requests in this
     round.
     """
-    line = _standing(device, installer, memory, why)
-    if status is None:
-        return line
-    answers, power, measured_j = status.answers, status.power, status.power.judged.measured_j
-    before = memory.times if memory.times is not None and memory.times.instance == status.instance else None
-    total = answers.stages.get("total", Histogram()).since(None if before is None else before.total)
-    return structs.replace(
-        line,
-        instance=status.instance,
-        canary=canary,
-        requests=status.requests,
-        late=answers.late,
-        families=tuple(_family(installer, memory, one, answers, before) for one in status.families),
-        p95_ms=answers.percentile_ms(total, LATE),
-        energy_j=None if measured_j is None else round(measured_j, 3),
-        watts=power.watts,
-        power_mode=power.power_mode,
-        battery_percent=power.battery_percent,
-        memory_mb=status.resident_mb,
-    )
-
-
-def _standing(device: str, installer: Installer, memory: Remembered, why: str | None) -> Usage:
-    """Return the part of the line that does not come from the daemon: plan, limits, storage."""
     fleet, plan = installer.fleet, None
     with suppress(RepositoryError):
         plan = installer.installed()
@@ -70,10 +44,30 @@ def _standing(device: str, installer: Installer, memory: Remembered, why: str | 
         plan=plan.serial if plan is not None else 0,
         limits=limits,
         trial=memory.waits or memory.trial,
-        daemon=why,
+        daemon=DaemonUsage() if status is None else _daemon(installer, memory, status),
+        silence=why,
+        canary=canary and status is not None,
         storage_used_mb=round(installer.used_bytes() / 1e6, 3),
         storage_free_mb=round(shutil.disk_usage(installer.folder).free / 1e6, 1),
         dropped=memory.dropped,
+    )
+
+
+def _daemon(installer: Installer, memory: Remembered, status: StatusReply) -> DaemonUsage:
+    answers, power, measured_j = status.answers, status.power, status.power.judged.measured_j
+    before = memory.times if memory.times is not None and memory.times.instance == status.instance else None
+    total = answers.stages.get("total", Histogram()).since(None if before is None else before.total)
+    return DaemonUsage(
+        instance=status.instance,
+        requests=status.requests,
+        late=answers.late or 0,
+        families=tuple(_family(installer, memory, one, answers, before) for one in status.families),
+        p95_ms=answers.percentile_ms(total, LATE),
+        energy_j=None if measured_j is None else round(measured_j, 3),
+        watts=power.watts,
+        power_mode=power.power_mode,
+        battery_percent=power.battery_percent,
+        memory_mb=status.resident_mb,
     )
 
 

@@ -54,8 +54,8 @@ def _lines(done: Done) -> list[str]:
     if trial is not None:
         reason = "" if trial.reason is None else f": {trial.reason}"
         lines.append(f"plan {trial.serial or 'none'}: {trial.outcome}{reason}")
-    if line.daemon is not None:
-        lines.append(f"the daemon does not reply: {line.daemon}")
+    if line.silence is not None:
+        lines.append(f"the daemon does not reply: {line.silence}")
     waits = "" if done.unsent is None else f"; the other reports were not sent: {done.unsent}"
     reports = "1 usage report" if done.sent == 1 else f"{done.sent} usage reports"
     lines.append(f"{reports} sent{waits}")

@@ -13,6 +13,7 @@ import typer
 from jetsel.addons.fleet.commands.repo import Trusted, Url
 from jetsel.addons.fleet.signing import read_key
 from jetsel.base.errors import ConfigError, RepositoryError, pip_install
+from jetsel.base.events import harmless
 from jetsel.cli.options import Json, emit
 
 if TYPE_CHECKING:
@@ -87,11 +88,6 @@ def check_libraries() -> None:
             raise ConfigError(f"jetsel fleet needs {name}: {pip_install('fleet')}")
 
 
-def printable(text: str) -> str:
-    """Return a device's text as one line without control characters."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False) -> None:
     """Show each device: its last report, the serials of its plans, its limits and its faults.
 
@@ -115,7 +111,7 @@ def _show_statuses(device_statuses: Sequence[DeviceStatus], skipped: Mapping[str
         shown.add_row(*_row(one))
     console().print(shown)
     for name, why in skipped.items():
-        typer.echo(f"jetsel: {printable(name)} was skipped: {printable(why)}", err=True)
+        typer.echo(f"jetsel: {harmless(name)} was skipped: {harmless(why)}", err=True)
 
 
 def _row(one: DeviceStatus) -> list[str]:
@@ -132,7 +128,7 @@ def _row(one: DeviceStatus) -> list[str]:
         ", ".join(f"{value:g} {unit}" for value, unit in allowed if value is not None),
         "-" if one.battery_percent is None else f"{one.battery_percent:.0f} %",
         "-" if one.drift is None else f"{one.drift:.2f}",
-        printable("; ".join(one.faults)),
+        harmless("; ".join(one.faults)),
     ]
 
 
@@ -202,7 +198,7 @@ def _show_plans(proposals: list[Proposal]) -> None:
     for one in proposals:
         removed = [f"{', '.join(one.dropped)}: removed: {why}" for why in {*one.dropped.values()}]  # one for all
         for line in (*removed, *one.notes):
-            typer.echo(printable(f"{one.device}: {line}"))
+            typer.echo(harmless(f"{one.device}: {line}"))
 
 
 def report(

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.addons.fleet.commands.manager import OpenedFleet, check_libraries, printable
+from jetsel.addons.fleet.commands.manager import OpenedFleet, check_libraries
 from jetsel.addons.fleet.commands.repo import Keys, Trusted, Url
 from jetsel.addons.fleet.signing import public_key, read_key
 from jetsel.base.errors import ConfigError
+from jetsel.base.events import harmless
 from jetsel.cli.options import Json, emit
 
 if TYPE_CHECKING:
@@ -119,6 +120,6 @@ def _tell(step: RollOutStep) -> None:
     typer.echo(f"{wave}, {out} of {of} devices: {len(step.released)} plans were written now")
     for words, lines in (("waits for", step.waiting), ("reason to stop", step.against)):
         for line in lines:
-            typer.echo(f"{words}: {printable(line)}")
+            typer.echo(f"{words}: {harmless(line)}")
     if step.is_done:
         typer.echo("all devices have installed their plan")

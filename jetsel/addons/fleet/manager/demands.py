@@ -160,15 +160,15 @@ def _published(published: PublishedFamily, figure: Figure) -> Mapping[str, float
 
 def _memory_mb(device: Device, notes: list[str]) -> float | None:
     """Return the memory limit for models: the daemon's limit without its own memory; None without a limit."""
-    line, limit_mb = device.line, device.line.limits.memory_mb
+    daemon, limit_mb = device.line.daemon, device.line.limits.memory_mb
     if limit_mb is None:
         return None
-    models_mb = [model.memory_mb for family in line.families for model in family.models]
+    models_mb = [model.memory_mb for family in daemon.families for model in family.models]
     known_mb = [mb for mb in models_mb if mb is not None]
-    if line.memory_mb is None or len(known_mb) < len(models_mb):
+    if daemon.memory_mb is None or len(known_mb) < len(models_mb):
         notes.append("the daemon's own memory is not known: the memory limit is compared with the models only")
         return PLANNED * limit_mb
-    return PLANNED * limit_mb - max(0.0, line.memory_mb - sum(known_mb))
+    return PLANNED * limit_mb - max(0.0, daemon.memory_mb - sum(known_mb))
 
 
 def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:

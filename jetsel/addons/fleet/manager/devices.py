@@ -31,7 +31,7 @@ CREATE OR REPLACE TEMP TABLE lines AS SELECT *, uploaded_s >= last_s - ? * 86400
 FROM (SELECT *, max(uploaded_s) OVER (PARTITION BY device) AS last_s,
     min(uploaded_s) OVER (PARTITION BY device, series) AS series_s,
     coalesce(list_sum(map_values(requests)), 0) AS asked_total,
-    coalesce(list_sum(map_extract(requests, 'ok')), 0) AS ok_total FROM usage)
+    coalesce(list_sum(map_extract(requests, 'ok')), 0) AS ok_total FROM (SELECT *, unnest(daemon) FROM usage))
 WINDOW of_daemon AS (PARTITION BY device, instance ORDER BY series_s, sequence)"""
 _RISE = "CREATE OR REPLACE TEMP MACRO rise(total, before) AS greatest(0, total - coalesce(before, 0))"
 _PERIOD = """

@@ -99,7 +99,7 @@ class Planner:
         Raises RepositoryError for a family that cannot be planned.
         """
         plan = self.plans.get(name)
-        held = {one.name: tuple(model.name for model in one.models) for one in device.line.families}
+        held = {one.name: tuple(model.name for model in one.models) for one in device.line.daemon.families}
         held |= {one.bundle.family: one.models for one in (() if plan is None else plan.families)}
         chosen_families = families or [*held] or [*self._entries]
         notes = [f"{family} is not published" for family in chosen_families if family not in self._entries]

@@ -75,10 +75,10 @@ def _status(name: str, device: Device | None, plan: Written | None, now_s: float
         installed=line.plan,
         trial=line.trial,
         limits=line.limits,
-        battery_percent=line.battery_percent,
-        drift=max((one.drift for one in line.families if one.drift is not None), default=None),
-        energy_j=line.energy_j,
-        watts=line.watts,
+        battery_percent=line.daemon.battery_percent,
+        drift=max((one.drift for one in line.daemon.families if one.drift is not None), default=None),
+        energy_j=line.daemon.energy_j,
+        watts=line.daemon.watts,
         missing=device.missing,
         dropped=line.dropped,
         faults=tuple(_faults(device, plan, ahead_s, period_s, now_s, periods)),
@@ -89,8 +89,8 @@ def _faults(
     device: Device, plan: Written | None, ahead_s: float, period_s: float, now_s: float, periods: float
 ) -> Iterator[str]:
     line, trial = device.line, device.line.trial
-    if line.daemon is not None:
-        yield f"its daemon does not reply: {line.daemon}"
+    if line.silence is not None:
+        yield f"its daemon does not reply: {line.silence}"
     if now_s - device.uploaded_s > periods * period_s:
         yield f"no report for {(now_s - device.uploaded_s) / period_s:.1f} periods"
     if abs(ahead_s) > CLOCK_S + 2 * period_s:

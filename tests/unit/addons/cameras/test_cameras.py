@@ -1,5 +1,6 @@
 """Cameras of one process: their names in topics, their ends, and what breaks in one of them."""
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,8 @@ def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> 
     assert topics(Camera("front door", door)) == ["front_door"]
     assert topics(Camera("front door", door, regions={"left side": "0,0,1,1"})) == ["front_door_left_side"]
     assert topics(Camera("unused", door), has_name=False) == [f"{socket.gethostname()}_rtsp_door_1".replace(".", "_")]
+    assert topics(Camera("T\u00fcr", door)) == topics(Camera("Tu\u0308r", door)), "in both forms of Unicode"
+    assert re.fullmatch(r"T_r_[0-9a-f]{8}", topics(Camera("T\u00fcr", door))[0])
     names = ["\u524d\u9580", "\u88cf\u53e3", "T\u00fcr", "T\u00e4r", "T_r", "\u0413\u0430\u0440\u0430\u0436"]
     pairs = [(name, region) for name in names for region in (None, *names)]
     found = [topics(Camera(name, door, regions={region: "0,0,1,1"} if region else {})) for name, region in pairs]

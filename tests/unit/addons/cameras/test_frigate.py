@@ -2,7 +2,6 @@
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -18,8 +17,6 @@ from jetsel.addons.cameras.mqtt import Broker
 from jetsel.addons.cameras.settings import WatchContext
 from tests.system.watch.frigate_server import FrigateObject, FrigateServer
 from tests.unit.addons.cameras.answers import answer
-from tests.unit.addons.test_http_client import HEAD, replying
-from tests.waiting import until
 
 
 @pytest.fixture
@@ -81,6 +78,8 @@ def test_a_message_of_version_0_18_is_read() -> None:
 class Api:
     """Frigate's API with replies that a test sets; each snapshot is another image."""
 
+    name = "frigate://x"
+
     def __init__(self) -> None:
         self.listed: list[TrackedObject] = []
         self.states: dict[str, TrackedObject] = {}
@@ -116,8 +115,9 @@ class Watched:
             one.bind(("127.0.0.1", 0))
             broker = Broker("127.0.0.1", one.getsockname()[1])  # nobody listens there
         context = WatchContext(None, 1000.0, 16.0, broker, self.events.append, self.told.append)
-        self.watch = FrigateWatch(api, "frigate://x", context, broker, {"bird": "birds"}, {})
-        self.watch._local.client = SimpleNamespace(classify=lambda *_, **__: answer("jay"))
+        self.watch = FrigateWatch(api, context, broker, {"bird": "birds"}, {})
+        jays = SimpleNamespace(classify=lambda *_, **__: answer("jay"), close=lambda: None)
+        self.watch._clients = [jays]
 
     def send(self, kind: str, event_id: str = "1-a", **more: Any) -> None:
         after = {"id": event_id, "camera": "garden", "label": "bird", "start_time": 1000.0, "false_positive": False}
@@ -243,16 +243,11 @@ def test_no_message_ends_the_thread_that_receives(birds: Watched, payload: bytes
     assert sum("cannot be read" in words for words in birds.told) == 1
 
 
-def test_it_ends_while_frigate_sends_a_byte_now_and_then() -> None:
-    with replying(HEAD + b"Content-Length: 9999\r\n\r\n", b"0", 0.01) as port:
-        watched = Watched(FrigateApi(FrigateAddress("127.0.0.1", port, tls=False), 0.3))
-        running = threading.Thread(target=watched.watch.run)
-        running.start()
-        for number in range(9):
-            watched.send("new", f"{number}-a")
-        until(lambda: any("-a: " in words for words in watched.told))  # of whichever object comes first
-        watched.watch.stop()
-        running.join()
-        watched.watch.close()
-    assert len(watched.reasons()) == 9
-    assert all("jetsel watch was stopped" in reason for reason in watched.reasons())
+def test_at_its_end_each_undecided_object_has_its_reason(birds: Watched) -> None:
+    birds.send("new")
+    birds.step()
+    birds.send("new", "2-a")
+    birds.watch.close()
+    assert birds.reasons() == [
+        f"jetsel watch was stopped: only {n} images of it were answered, and 3 are needed" for n in (1, 0)
+    ]

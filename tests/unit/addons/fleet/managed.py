@@ -9,7 +9,7 @@ import numpy as np
 
 from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.storage import Storage
-from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
+from jetsel.addons.fleet.usage import DaemonUsage, DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
 from jetsel.artefact.calibration import ANSWERS
 from jetsel.calibrate.record.recording import Recording
 from tests.unit.addons.fleet.published import Pair, publish
@@ -48,7 +48,10 @@ def repository(url: str, folder: Path, key: Pair) -> Storage:
 
 
 def told(device: str, sequence: int, answers: int = 0, **changes: Any) -> Usage:
-    """A line of a device that answered this many requests in its minute, in time, by a daemon that began with it."""
+    """A line of a device that answered this many requests in its minute, in time, by a daemon that began with it.
+
+    changes: fields of the line or of its daemon.
+    """
     models = tuple(
         ModelUsage(name=name, runs=answers, cost_ms=cost, energy_mj=ENERGIES_MJ[name])
         for name, cost in COSTS_MS.items()
@@ -61,11 +64,13 @@ def told(device: str, sequence: int, answers: int = 0, **changes: Any) -> Usage:
         "at_s": 60.0 * sequence,
         "plan": 0,
         "limits": DeviceLimits(storage_mb=100.0),
+    } | {name: changes.pop(name) for name in list(changes) if name in Usage.__struct_fields__}
+    daemon: dict[str, Any] = {
         "instance": str(sequence),
         "requests": {"ok": answers},
         "families": (family,),
     }
-    return Usage(**{**fields, **changes})
+    return Usage(daemon=DaemonUsage(**daemon | changes), **fields)
 
 
 def upload(storage: Storage, *lines: Usage) -> None:

@@ -3,13 +3,8 @@
 import gzip
 import hashlib
 import os
-import socket
 import stat
-import struct
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
 
 import msgspec
 import pytest
@@ -22,6 +17,7 @@ from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.zoo import scan
 from tests.unit.addons.fleet.published import Pair, pair, publish, served
+from tests.unit.addons.test_http_client import HEAD, replying
 
 
 def bundle_of(repository: Path, key: Pair) -> Bundle:
@@ -157,71 +153,23 @@ def test_what_is_no_key_says_how_to_make_one(tmp_path: Path) -> None:
             read_key(tmp_path / name)
 
 
-@contextmanager
-def replying(*replies: bytes, drips: bool = False, resets_at: Event | None = None) -> Iterator[tuple[str, list[bytes]]]:
-    """Give a server's address, and what it was sent; it replies to each connection in turn, to the last for ever."""
-    listener, requests = socket.create_server(("127.0.0.1", 0)), []
-
-    def serve() -> None:
-        while True:
-            try:
-                peer, _ = listener.accept()
-            except OSError:
-                return
-            with peer, suppress(ConnectionError):  # the reader may have had enough
-                requests.append(peer.recv(65536))
-                peer.sendall(replies[min(len(requests), len(replies)) - 1])
-                if resets_at is not None:
-                    resets_at.wait(60)
-                    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                if drips:
-                    peer.recv(1)  # nothing more until the other side hangs up
-
-    thread = Thread(target=serve)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", requests
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
-
-
 def test_a_redirect_to_another_server_gets_no_token() -> None:
-    with replying(b"HTTP/1.0 200 OK\r\n\r\n{}") as (other, elsewhere):
-        redirect = f"HTTP/1.0 302 Found\r\nLocation: {other}/x\r\n\r\n".encode()
-        with replying(redirect) as (url, here), HttpRepository(url, "secret").open("a")[0] as stream:
+    with replying(HEAD + b"Content-Length: 2\r\n\r\n{}") as (other, elsewhere):
+        redirect = f"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:{other}/x\r\n\r\n".encode()
+        with (
+            replying(redirect) as (port, here),
+            HttpRepository(f"http://127.0.0.1:{port}", "secret").open("a")[0] as stream,
+        ):
             assert stream.read(9) == b"{}"
     assert b"Bearer secret" in here[0]
     assert b"secret" not in elsewhere[0]
 
 
-def test_a_redirect_to_no_address_is_a_broken_way() -> None:
-    with (
-        replying(b"HTTP/1.0 302 Found\r\nLocation: http://[::1/x\r\n\r\n") as (url, _),
-        pytest.raises(RepositoryError, match="try again"),
-    ):
-        read_index(HttpRepository(url), [])
-
-
-def test_a_redirect_to_ftp_is_not_followed() -> None:
-    with (
-        replying(b"HTTP/1.0 302 Found\r\nLocation: ftp://127.0.0.1:1/x\r\n\r\n") as (url, _),
-        pytest.raises(OSError, match="redirects to ftp"),
-    ):
-        HttpRepository(url).open("a")
-
-
-def test_a_chunk_of_less_than_no_size_is_read_in_pieces() -> None:
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n"
-    with replying(head + bytes(3_000_000)) as (url, _), HttpRepository(url).open("a")[0] as stream:
-        assert len(stream.read(1000)) <= 65536
-
-
-def test_a_server_that_sends_without_end_is_cut_in_time() -> None:
-    for reply in (b"HTTP/1.0 200 OK\r\nX-", b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{"):
-        with replying(reply, drips=True) as (url, _), pytest.raises(RepositoryError, match=r"too long|truncated"):
-            read_index(HttpRepository(url, all_s=0.3), [])
+@pytest.mark.parametrize("location", ["http://[::1/x", "ftp://127.0.0.1:1/x"])
+def test_a_redirect_to_no_web_server_is_a_broken_way(location: str) -> None:
+    redirect = f"HTTP/1.0 302 Found\r\nLocation: {location}\r\n\r\n".encode()
+    with replying(redirect) as (port, _), pytest.raises(OSError, match="the server redirects to"):
+        HttpRepository(f"http://127.0.0.1:{port}").open("a")
 
 
 def test_a_pipe_in_the_place_of_a_plan_is_no_file(tmp_path: Path) -> None:
@@ -251,13 +199,3 @@ def test_a_damaged_blob_of_the_right_size_is_published_again(repository: Path, k
     blob.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
     assert publish(Storage(str(repository)), repository.parent / "models", key) is not None
     assert blob.read_bytes() == whole
-
-
-def test_what_has_arrived_is_kept_when_the_connection_is_reset() -> None:
-    head, opened_here = b"HTTP/1.0 200 OK\r\nContent-Length: 9999\r\n\r\n", Event()
-    with (
-        replying(head + bytes(100), resets_at=opened_here) as (url, _),
-        HttpRepository(url).open("a")[0] as stream,
-    ):
-        opened_here.set()
-        assert 0 < len(stream.read(1 << 20)) <= 100

@@ -49,7 +49,8 @@ def test_each_line_is_there_once_and_stays(storage: Storage) -> None:
 def test_an_upload_that_is_not_understood_is_skipped_by_name_and_no_other(storage: Storage) -> None:
     good = told("good", 1)
     line = (
-        b'{"device":"bad","series":"s","sequence":1,"at_s":0,"plan":0,"limits":{"storage_mb":1},"requests":{"ok":%d}}'
+        b'{"device":"bad","series":"s","sequence":1,"at_s":0,"plan":0,"limits":{"storage_mb":1},'
+        b'"daemon":{"requests":{"ok":%d}}}'
     )
     hostile = {
         "not a gzip": b"\x00junk",
@@ -120,8 +121,9 @@ def test_lines_add_up_by_device(storage: Storage) -> None:
 def total(sequence: int, answers: int, **changes: object) -> Usage:
     """A line of one daemon, which has answered this many requests since its start."""
     line = told("a", sequence, answers, **{"instance": "1", **changes})
-    (family,) = line.families
-    return structs.replace(line, families=(structs.replace(family, classes={"pug": answers}),))
+    (family,) = line.daemon.families
+    families = (structs.replace(family, classes={"pug": answers}),)
+    return structs.replace(line, daemon=structs.replace(line.daemon, families=families))
 
 
 def counted(storage: Storage) -> tuple[int, int, int]:
@@ -196,7 +198,7 @@ def test_each_fault_is_named(tmp_path: Path) -> None:
     trial = Trial(serial=3, outcome="rolled-back", reason="slower")
     lines = [
         told("a", 2, at_s=0),
-        told("a", 4, at_s=120 + now_s(tmp_path), trial=trial, daemon="away", dropped=7),
+        told("a", 4, at_s=120 + now_s(tmp_path), trial=trial, silence="away", dropped=7),
     ]
     found = stands(Storage(str(tmp_path)), lines[0], lines[1], planned=5)
     assert found.missing == 2

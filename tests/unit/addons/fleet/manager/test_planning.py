@@ -15,7 +15,7 @@ from jetsel.addons.fleet.manager.planning import Planner, Proposal
 from jetsel.addons.fleet.manager.solving import TIE, CascadeOptions, Room, solve
 from jetsel.addons.fleet.publishing import write_plan
 from jetsel.addons.fleet.storage import Storage
-from jetsel.addons.fleet.usage import DeviceLimits, Usage
+from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, Usage
 from jetsel.base.errors import RepositoryError
 from tests.unit.addons.fleet.managed import repository, told, upload
 from tests.unit.addons.fleet.published import Pair, family_folder, publish
@@ -51,15 +51,14 @@ def test_without_a_limit_the_cascade_is_chosen(published: Storage, key: Pair) ->
     assert found.before == found.after, "both models are there already"
 
 
-WEIGHED = tuple(  # 30 and 40 MB, so that the daemon alone has 30 of its 100
-    structs.replace(
-        family,
-        models=tuple(
-            structs.replace(model, memory_mb=mb) for model, mb in zip(family.models, (30.0, 40.0), strict=True)
-        ),
-    )
-    for family in told("any", 1, 60).families
-)
+def with_figures(small: dict[str, float], large: dict[str, float]) -> tuple[FamilyUsage, ...]:
+    """The family as the device tells it, with other figures of its two models."""
+    (family,) = told("any", 1, 60).daemon.families
+    models = (structs.replace(one, **new) for one, new in zip(family.models, (small, large), strict=True))
+    return (structs.replace(family, models=tuple(models)),)
+
+
+WEIGHED = with_figures({"memory_mb": 30.0}, {"memory_mb": 40.0})  # so that the daemon alone has 30 MB of its 100
 POWER = {"watts": 3.0, "energy_j": 60.0}  # in a minute: 2 W when idle
 
 
@@ -117,13 +116,7 @@ ABSURD = {
 @pytest.mark.parametrize("kind", list(ABSURD))
 def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair, kind: str) -> None:
     limits = DeviceLimits(storage_mb=100, memory_mb=50, budget_w=3, deadline_ms=20)
-    families = tuple(
-        structs.replace(
-            family,
-            models=tuple(structs.replace(one, **new) for one, new in zip(family.models, ABSURD[kind], strict=True)),
-        )
-        for family in told("any", 1, 60).families
-    )
+    families = with_figures(*ABSURD[kind])
     first, second = lines(1, limits=limits, families=families, watts=HUGE, energy_j=-HUGE, memory_mb=1.0)
     for next_s in (TINY, 60.0):
         proposed(published, key, structs.replace(first, at_s=0.0), structs.replace(second, at_s=next_s))
@@ -131,11 +124,9 @@ def test_absurd_figures_of_a_device_raise_nothing(published: Storage, key: Pair,
 
 def test_classes_that_a_device_sees_weigh_its_photographs(published: Storage, key: Pair) -> None:
     def seeing(**classes: int) -> Usage:
-        line = told("any", 1, 200)
-        family = structs.replace(
-            line.families[0], classes={f"n{int(name[1:]):08d}": count for name, count in classes.items()}
-        )
-        return structs.replace(line, families=(family,))
+        (family,) = told("any", 1, 200).daemon.families
+        numbers = {f"n{int(name[1:]):08d}": count for name, count in classes.items()}
+        return told("any", 1, 200, families=(structs.replace(family, classes=numbers),))
 
     large = proposed(published, key, seeing(c0=100, c2=100, c5=50))  # of class 5 there is no photograph
     assert large.after.accuracy == 1.0
