@@ -1,9 +1,6 @@
 """`jetsel models` as processes: what was added or optimized is served, and what is missing is named."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -51,17 +48,6 @@ def test_a_daemon_serves_what_was_added_and_no_longer_what_was_removed(
     assert peer.classify(jpeg, family="drinks")["type"] == "answer"
     assert peer.ask({"type": "reload"})["type"] == "reloaded"
     assert peer.classify(jpeg, family="drinks")["code"] == "unknown-family"
-
-
-def test_pulling_without_torch_names_what_to_install(state: dict[str, str]) -> None:
-    hidden = "import sys; sys.modules['torch'] = None; from jetsel.__main__ import main; main()"
-    command = [sys.executable, "-c", hidden, "models", "pull", "torchvision:resnet18"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **state}, check=False)
-    assert done.returncode == 1
-    assert "pip install 'jetsel[export]'" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    done = jetsel("models", "pull", "resnet18", env=state)
-    assert "or torchvision:MODEL as in" in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """`jetsel repo` as processes: a family is published into a folder, listed, verified, damaged, and cleared up after."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -41,14 +39,3 @@ def test_a_family_is_published_verified_and_cleared_up_after(tmp_path: Path) -> 
     assert "removed 0 files" in jetsel("repo", "gc", url, *trust).stdout
     cleared = json.loads(jetsel("repo", "gc", url, *trust, "--younger-than-s", 0, "--json").stdout)
     assert cleared == {"removed": ["blobs/left"], "bytes": 5}
-
-
-def test_without_its_libraries_the_command_names_what_to_install(tmp_path: Path) -> None:
-    hidden = "import sys; sys.modules[{!r}] = None; from jetsel.__main__ import main; main()"
-    for library, command, extra in (("fsspec", "init", "jetsel[fleet]"), ("nacl.signing", "key", "jetsel[agent]")):
-        options = [tmp_path / "new"] if command == "key" else [tmp_path, "--sign", tmp_path / "key"]
-        (tmp_path / "key").write_text("0" * 64)
-        words = [sys.executable, "-c", hidden.format(library), "repo", command, *map(str, options)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 2
-        assert extra in done.stderr

@@ -126,13 +126,6 @@ def test_a_source_may_stand_in_the_environment_and_events_that_cannot_be_written
     assert b"15 frames read" in done.stderr
 
 
-def test_without_the_extra_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['paho'] = None; from jetsel.__main__ import main; main()"
-    done = subprocess.run([sys.executable, "-c", program, "watch", "0"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert "pip install 'jetsel[gateway]'" in done.stderr
-
-
 def test_what_the_promise_does_not_cover_is_unknown_and_kept_by_its_likely_class(
     start: Start, watch: Open, tmp_path: Path
 ) -> None:
