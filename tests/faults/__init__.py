@@ -1,1 +1,1 @@
-"""Faults on purpose that take minutes or hours: scripts that print the figures of docs/reliability.md."""
+"""Faults on purpose: what lies wrong on a disk, and mixed requests whose command prints docs/reliability.md's figures."""
