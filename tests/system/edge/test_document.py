@@ -15,14 +15,13 @@ from tests.system.gateway.gateways import opened, token_file
 from tests.waiting import until
 
 TEXT = (Path(__file__).parents[3] / "docs" / "edge.md").read_text("utf-8")
-SECRET = "a-token-of-the-site"
 
 
 @pytest.mark.slow
 def test_a_device_asks_the_larger_models_of_its_sites_edges(start: Start, tmp_path: Path) -> None:
     section = TEXT.split("\n## A site's edge\n")[1].split("\n## ")[0]
     site, options, device, checks = re.findall(r"^```\w+\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    token = str(token_file(tmp_path, SECRET))
+    token = str(token_file(tmp_path))
     options = options.split("JETSEL_GATEWAY_OPTIONS=")[1].replace("/etc/jetsel/gateway.token", token)
     listen = shlex.split(options.replace("0.0.0.0:8000", "127.0.0.1:0"))
     with contextlib.ExitStack() as stack:

@@ -54,13 +54,13 @@ class Watcher:
 
 
 def launch(
-    folder: Path, source: str | Path, endpoint: str, *options: str, env: dict[str, str] | None = None
+    folder: Path, source: str | Path | None, endpoint: str, *options: str, env: dict[str, str] | None = None
 ) -> Watcher:
-    """Start one; what it tells lies in `folder`."""
+    """Start one; what it tells lies in `folder`. source: None if the options name it."""
     number = len(list(folder.glob("watch-*.out")))
     out, err = folder / f"watch-{number}.out", folder / f"watch-{number}.err"
     environment = {**os.environ, **(env or {})}
-    command = [sys.executable, "-m", "jetsel", "watch", str(source), "--endpoint", endpoint, *options]
+    command = [sys.executable, "-m", "jetsel", "watch", "--endpoint", endpoint, *options, *([] if source is None else [str(source)])]
     with out.open("wb") as told, err.open("wb") as said:
         return Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err)
 
