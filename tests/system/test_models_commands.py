@@ -102,6 +102,7 @@ def test_what_is_missing_is_named_before_anything_is_made(
     assert said in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_model_whose_preprocessing_is_corrected_is_calibrated_again_before_it_is_used(
     start: Start, connect: Connect, tmp_path: Path
 ) -> None:
