@@ -19,6 +19,13 @@ def start(tmp_path: Path) -> Iterator[Begin]:
         yield begin
 
 
+def test_hello_describes_a_tx2(start: Begin) -> None:
+    about = start("8.2").process.about
+    gpu = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "is_integrated": True, "fast_int8": False}
+    assert (about["backend"], about["version"], about["libraries"]["cuda"]) == ("tensorrt", "8.2.1.8", "10.2")
+    assert about["gpu"] == gpu
+
+
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_engines_share_their_scratch_memory(start: Begin, generation: str) -> None:
     bench = start(generation, profile="discrete", engine_bytes=1 << 20, scratch_bytes=1 << 22)
