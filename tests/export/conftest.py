@@ -15,6 +15,7 @@ for _name in ("nms", "qnms"):
     with contextlib.suppress(RuntimeError):  # declared already, by torchvision
         _OPERATORS.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
+
 @pytest.fixture(autouse=True)
 def _one_thread_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

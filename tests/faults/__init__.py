@@ -1,1 +1,1 @@
-"""Faults on purpose: what lies wrong on a disk, and mixed requests whose command prints docs/reliability.md's figures."""
+"""Faults on purpose: files that are wrong at a reload, and mixed requests, with the figures of docs/reliability.md."""
