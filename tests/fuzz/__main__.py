@@ -1,7 +1,7 @@
 """Fuzz one target: python -m tests.fuzz TARGET [OPTION OF LIBFUZZER...].
 
-It needs the extra `fuzz` (x86-64, Python 3.11 on). libFuzzer prints the executions, the edges and the files that reached
-new code. Inputs that led to a finding are written to FINDINGS, each beside its traceback.
+It needs the extra `fuzz` (x86-64, Python 3.11 on). libFuzzer prints the executions, the edges and the files that
+reached new code. Inputs that led to a finding are written to FINDINGS, each beside its traceback.
 """
 
 import contextlib
