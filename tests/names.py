@@ -12,6 +12,9 @@ PACKAGE = Path(__file__).parents[1] / "jetsel"
 PARTICIPLES = frozenset(("asked", "found", "judged", "known", "named", "said", "seen", "told"))
 """Alone they name neither a value nor an action."""
 MOST = 60
+MOST_FIELDS = 15
+OF_ANY_LENGTH = ("wire/", "base/config.py", "addons/cameras/config.py", "addons/fleet/config.py")
+"""What may have more fields: messages of the wire, and settings."""
 
 
 def participles() -> list[str]:
@@ -33,6 +36,21 @@ def shared_classes() -> dict[str, list[str]]:
     return {name: places for name, places in files.items() if len(places) > 1}
 
 
+def long_classes() -> dict[str, int]:
+    """Return how many fields each public class has that has more than MOST_FIELDS, by its file and name.
+
+    Fields are annotated in the class itself: those of dataclasses, NamedTuples and Structs.
+    """
+    fields = {
+        f"{path.relative_to(PACKAGE)}: {node.name}": sum(isinstance(part, ast.AnnAssign) for part in node.body)
+        for path, tree in _trees()
+        if not str(path.relative_to(PACKAGE)).startswith(OF_ANY_LENGTH)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    return {place: count for place, count in fields.items() if count > MOST_FIELDS}
+
+
 def _trees() -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         yield path, ast.parse(path.read_text(encoding="utf-8"))
@@ -52,10 +70,14 @@ def _identifiers(tree: ast.Module) -> Iterator[tuple[ast.Name | ast.arg | ast.st
 
 def main() -> int:
     """List what stands against the rules; return 1 if it is too much."""
-    places, shared = participles(), shared_classes()
+    places, shared, long = participles(), shared_classes(), long_classes()
     for line in [*places, *(f"{name} names several classes: {', '.join(files)}" for name, files in shared.items())]:
         print(line)
-    print(f"{len(places)} participles, at most {MOST}; {len(shared)} names of several classes")
+    for place, count in long.items():
+        print(f"{place} has {count} fields, and at most {MOST_FIELDS} are read at once")
+    print(
+        f"{len(places)} participles, at most {MOST}; {len(shared)} names of several classes; {len(long)} long classes"
+    )
     return int(len(places) > MOST or bool(shared))
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from tests.private import leave_the_machines_folders
+
+collect_ignore = [] if importlib.util.find_spec("torch") else ["test_training.py"]  # make test-system has torch
 
 
 def pytest_configure() -> None:

@@ -110,6 +110,15 @@ def test_a_short_watchdog_ends_a_daemon_that_stands_still_and_none_that_works(ma
         assert any("Watchdog timeout" in entry["MESSAGE"] for entry in machine.seen(UNIT=SERVICE))
 
 
+def test_a_daemon_that_is_killed_under_load_is_back_by_itself_and_no_call_is_lost(machine: Machine) -> None:
+    before = started_clean(machine)
+    with clients(machine) as ended:
+        for _ in range(3):
+            kill(machine, "KILL", before)
+            before = ready_again(machine, before)
+    assert set(ended) == {"answered"}
+
+
 def test_a_daemon_that_dies_too_often_stays_down_until_it_is_reset(machine: Machine) -> None:
     with setting(machine, "[Unit]\nStartLimitBurst=3\n"):
         while (process := until(lambda: next_process(machine))) != "none":

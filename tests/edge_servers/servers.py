@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.link import THERE, there
 from tests.system.daemons import serving
+from tests.system.gateway.gateways import token_file
 
 ROOT = Path(__file__).parents[2]
 TENSOR = 'input = "tensor"\noutput = "logits"\n'
@@ -82,9 +83,7 @@ def ray_serve(folder: Path) -> Iterator[Server]:
 @contextlib.contextmanager
 def gateway(folder: Path) -> Iterator[Server]:
     """Another jetsel behind its gateway, which is sent photographs as they are and a token."""
-    token = folder / "token"
-    token.write_text("a-token-of-the-edge's-own")
-    token.chmod(0o600)
+    token = token_file(folder)
     edge = f'token_file = "{token}"\n[edge.models.xl]\nremote = "starter.xl"\n'
     with serving(folder) as daemon:
         command = [sys.executable, "-m", "jetsel", "gateway", "--endpoint", daemon.endpoint]

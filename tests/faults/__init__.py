@@ -1,1 +1,1 @@
-"""Faults on purpose that take minutes or hours: scripts that print the figures of docs/reliability.md."""
+"""Faults on purpose: files that are wrong at a reload, and mixed requests, with the figures of docs/reliability.md."""

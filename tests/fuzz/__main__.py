@@ -1,56 +1,75 @@
-"""Fuzz one target: python -m tests.fuzz TARGET --runs N --seconds S; needs the extra `fuzz` (x86-64, Python 3.11 on).
+"""Fuzz one target: python -m tests.fuzz TARGET [OPTION OF LIBFUZZER...].
 
-Inputs that led to a finding are written to --findings, each beside its traceback; with one, the exit status is 1.
+It needs the extra `fuzz` (x86-64, Python 3.11 on). libFuzzer prints the executions, the edges and the files that
+reached new code. Inputs that led to a finding are written to FINDINGS, each beside its traceback.
 """
 
-import argparse
-import importlib.util
-import subprocess
+import contextlib
+import hashlib
+import logging
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
-from tests.fuzz.catalogue import CORPUS, TARGETS, target
+import atheris
 
-FINDINGS = Path(tempfile.gettempdir(), "jetsel-fuzz-findings")
-HANG_S = 60  # after which a run is given up; what takes over a second without hanging is a finding of `watch`
+from tests.fuzz.catalogue import CORPUS, TARGETS, Target, corpus, target, watched
 
-
-def main() -> int:
-    """Run one target; libFuzzer prints the executions, the edges and the files that reached new code."""
-    asked = _arguments()
-    if importlib.util.find_spec("atheris") is None:
-        sys.exit("the fuzzer is not installed: pip install 'jetsel[fuzz]' (x86-64, Python 3.11 or later)")
-    asked.findings.mkdir(parents=True, exist_ok=True)
-    before = set(asked.findings.iterdir())
-    with tempfile.TemporaryDirectory(prefix="jetsel-fuzz-") as place:
-        status = _fuzzed(asked, Path(place))
-    found = sorted(set(asked.findings.iterdir()) - before)
-    print(f"{asked.target}: the fuzzer ended with status {status}; new findings: {[path.name for path in found]}")
-    return 1 if status or found else 0
+FINDINGS = Path(tempfile.gettempdir(), "jetsel-fuzz")
+USUAL = ("-runs=1000000", "-max_total_time=600")
+HANG_S = 60  # after which a run is given up; what takes over a second without hanging is a finding of `watched`
 
 
-def _fuzzed(asked: argparse.Namespace, place: Path) -> int:
-    work, words = asked.keep or place / "corpus", place / "words"
-    work.mkdir(parents=True, exist_ok=True)
-    lines = ("".join(f"\\x{byte:02x}" for byte in word) for word in target(asked.target).WORDS)
-    words.write_text("".join(f'"{line}"\n' for line in lines))
-    command = [sys.executable, "-m", "tests.fuzz.worker", asked.target, str(asked.findings), str(work)]
-    command += [str(CORPUS / asked.target), f"-dict={words}", f"-artifact_prefix={asked.findings}/{asked.target}-"]
-    command += [f"-runs={asked.runs}", f"-max_total_time={asked.seconds}", f"-seed={asked.seed}"]
-    return subprocess.run([*command, f"-timeout={HANG_S}", "-rss_limit_mb=0"], check=False).returncode
+def main() -> None:
+    """Fuzz until libFuzzer ends the process."""
+    name, *options = sys.argv[1:] or [""]
+    if name not in TARGETS:
+        sys.exit(f"name one of {', '.join(TARGETS)}")
+    logging.disable()  # nobody reads it, and to write it takes longer than a run
+    with atheris.instrument_imports(include=["jetsel", "tomllib", "zipfile"], enable_loader_override=False):
+        chosen = target(name)
+        checked = watched(chosen.run)
+        with contextlib.suppress(Exception):  # the fuzzer runs it again: here it is to import what it imports late
+            for path in corpus(name):
+                checked(path.read_bytes())
+    folder = FINDINGS / name
+    (folder / "new").mkdir(parents=True, exist_ok=True)
+    lines = ("".join(f"\\x{byte:02x}" for byte in word) for word in chosen.WORDS)
+    (folder / "words").write_text("".join(f'"{line}"\n' for line in lines))
+    given = [f"-max_len={chosen.MAX_BYTES}", f"-dict={folder}/words", f"-artifact_prefix={folder}/"]
+    given += [f"-timeout={HANG_S}", "-rss_limit_mb=0", str(folder / "new"), str(CORPUS / name)]
+    mutation = getattr(chosen, "mutation", None)
+    own = {} if mutation is None else {"custom_mutator": mutation(_of_bytes)}
+    atheris.Setup([sys.argv[0], *(options or USUAL), *given], _collecting(checked, folder), **own)
+    atheris.Fuzz()
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--runs", type=int, default=1_000_000, help="executions (default: 1,000,000)")
-    parser.add_argument("--seconds", type=int, default=600, help="at most (default: 600)")
-    parser.add_argument("--seed", type=int, default=1, help="of the fuzzer's random numbers (default: 1)")
-    parser.add_argument("--findings", type=Path, default=FINDINGS, help=f"(default: {FINDINGS})")
-    parser.add_argument("--keep", type=Path, help="folder that gets every file that reached new code")
-    return parser.parse_args()
+def _of_bytes(data: bytes, max_bytes: int) -> bytes:
+    """Change some bytes; looked up at each call, since the function is another once the fuzzer runs."""
+    return atheris.Mutate(data, max_bytes)
+
+
+def _collecting(checked: Target, folder: Path) -> Target:
+    """Return a target that keeps each finding of a new kind, and goes on: an end of the process would hide others."""
+    seen: set[str] = set()
+
+    def one(data: bytes) -> None:
+        try:
+            checked(data)
+        except Exception as error:  # whatever it is, it is the finding
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            kind = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+            if kind in seen:
+                return
+            seen.add(kind)
+            path = folder / hashlib.sha256(data).hexdigest()[:16]
+            path.write_bytes(data)
+            path.with_suffix(".txt").write_text(traceback.format_exc(), errors="replace")
+            print(f"FINDING {kind}: {str(error)[:200]!r}, see {path}", file=sys.stderr, flush=True)
+
+    return one
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""A calibration is installed on a small file system that is full, at each point where it can be: nothing changes."""
+"""What is written to a small file system that is full is refused with the repair, and what was there stays."""
 
 import os
 import subprocess
@@ -9,11 +9,16 @@ import msgspec
 import pytest
 
 from jetsel.addons.cameras.review import Review, ReviewDecision
+from jetsel.addons.fleet import publishing
+from jetsel.addons.fleet.reading import fetch, read_bundle, read_index
+from jetsel.addons.fleet.sources import FolderRepository
+from jetsel.addons.fleet.storage import Storage
 from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.coding import read
 from jetsel.artefact.installed import current, history, install
-from jetsel.base.errors import BadRequestError, CalibrationError
-from jetsel.zoo import STARTER
+from jetsel.base.errors import BadRequestError, CalibrationError, RepositoryError
+from jetsel.zoo import STARTER, scan
+from tests.unit.addons.fleet.published import family_folder, pair, publish
 
 PAGE = 4096  # what the file system hands out at a time
 
@@ -81,3 +86,17 @@ def test_a_reviewed_image_for_which_there_is_no_space_stays_where_it_is(disk: Pa
     (disk / "filler").unlink()
     review.decide(decision)
     assert (disk / "reviewed" / "cat" / "a-1.jpg").stat().st_size == 4 * PAGE
+
+
+def test_models_for_which_there_is_no_space_are_fetched_once_there_is(disk: Path, tmp_path: Path) -> None:
+    key, url = pair(tmp_path, "key"), tmp_path / "repository"
+    publishing.init(Storage(str(url)), [key.private])
+    publish(Storage(str(url)), family_folder(tmp_path / "models", "small"), key)
+    source = FolderRepository(url)
+    index, _ = read_index(source, [key.public])
+    bundle, _ = read_bundle(source, index.bundles[0], [key.public])
+    leave(disk, 2 * PAGE)
+    with pytest.raises(RepositoryError, match="free some space"):
+        fetch(source, bundle, disk / "device")
+    (disk / "filler").unlink()
+    assert scan([fetch(source, bundle, disk / "device")]).families.keys() == {"pets"}

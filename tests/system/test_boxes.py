@@ -37,13 +37,17 @@ def test_each_box_is_answered_in_order_as_its_pixels_alone_are(peer: Peer) -> No
         assert [(one["width_px"], one["height_px"]) for one in reply["answers"]] == [box[2:] for box in BOXES]
 
 
-def test_a_bad_box_fails_alone_with_its_reason(peer: Peer) -> None:
+def test_a_bad_box_or_one_in_the_other_unit_fails_alone_with_its_reason(peer: Peer) -> None:
     bad = [list(OUTSIDE), [0, 0, 0, 10], [1, 2, 3], [0, 0, None, 5]]
     boxes = {"unit": "pixels", "xywh": [*bad, [0, 0, 20, 20]]}
     *failures, answer = peer.classify(encoded(PICTURE, ".png"), boxes=boxes)["answers"]
     assert {(one["type"], one["code"]) for one in failures} == {("failure", "bad-request")}
     assert f"{WIDTH} x {HEIGHT}" in failures[0]["message"]
     assert answer["type"] == "answer"
+    for unit, other, wrong in (("pixels", "shares", [0.1, 0.1, 0.5, 1]), ("shares", "pixels", [0, 0, 60, 60])):
+        boxes = {"unit": unit, "xywh": [wrong, [0, 0, 1, 1.2]]}
+        failed, answer = peer.classify(encoded(PICTURE, ".png"), model="m", boxes=boxes)["answers"]
+        assert (failed["code"], other in failed["message"], answer["type"]) == ("bad-request", True, "answer")
 
 
 def test_an_image_that_cannot_be_read_is_one_failure(peer: Peer) -> None:
@@ -59,41 +63,28 @@ def test_what_no_request_may_have_is_refused_as_a_whole(peer: Peer, jpeg: bytes)
         assert "boxes.xywh" in reply["message"]
 
 
-def test_a_message_counts_once_and_holds_the_pixels_of_its_image_and_of_each_box(
+def test_many_boxes_count_as_one_request_and_as_all_their_pixels_and_let_others_in_between(
     start: Start, connect: Connect
 ) -> None:
-    # 50,000 pixels: the image has 19,200, a box 3,600, and 400 one that is cut.
-    daemon = start("[server]\nqueue_requests = 1\nclient_requests = 1\nqueue_megapixels = 0.05\n")
+    limits = "workers = 1\nqueue_requests = 2\nclient_requests = 2\nqueue_megapixels = 0.62\n"
+    daemon = start(f"[server]\n{limits}[observe]\nrecent_answers = 100\n")
     peer, file = connect(daemon), encoded(PICTURE, ".png")
-    box, is_cut = [0, 0, 60, 60], [WIDTH - 20, HEIGHT - 20, 40, 40]
-    reply = peer.classify(file, boxes={"unit": "pixels", "xywh": [box] * 8 + [is_cut] * 4})
-    assert [one["type"] for one in reply["answers"]] == ["answer"] * 12
-    one_more = {"unit": "shares", "xywh": [[0, 0, 60 / WIDTH, 60 / HEIGHT]] * 9}
-    reply = peer.classify(file, boxes=one_more)
+    # 620,000 pixels: an image has 19,200, a box 9,600, and 400 one that is cut.
+    box, is_cut = [0, 0, 120, 80], [WIDTH - 20, HEIGHT - 20, 40, 40]
+    boxes = {"unit": "pixels", "xywh": [box] * 60 + [is_cut] * 4}
+    peer.send({"type": "classify", "id": "boxes", "boxes": boxes}, file)
+    peer.send({"type": "classify", "id": "other"}, file)
+    replies = {reply["type"]: reply for reply in (peer.receive() for _ in range(2))}
+    assert [one["type"] for one in replies["answers"]["answers"]] == ["answer"] * 64
+    status = peer.status()
+    order = [one["id"] for one in reversed(status["recent"])]
+    assert len(order) == status["requests"]["ok"] == 65
+    assert order.index("other") < 32
+    assert (status["queue"]["bytes"], status["queue"]["pixels"]) == (0, 0)
+    too_many = {"unit": "shares", "xywh": [[0, 0, 120 / WIDTH, 80 / HEIGHT]] * 63}
+    reply = peer.classify(file, boxes=too_many)
     assert (reply["code"], reply["retry"]) == ("image-too-large", False)
     assert "fewer boxes" in reply["message"]
-    status = peer.status()
-    assert status["requests"]["ok"] == 12
-    assert (status["queue"]["bytes"], status["queue"]["pixels"]) == (0, 0)
-
-
-def test_who_asks_while_a_message_has_many_boxes_is_answered_between_them(start: Start, connect: Connect) -> None:
-    daemon = start("[server]\nworkers = 1\n[observe]\nrecent_answers = 100\n")
-    peer, file = connect(daemon), encoded(PICTURE, ".png")
-    peer.send({"type": "classify", "id": "boxes", "boxes": {"unit": "pixels", "xywh": [[0, 0, 90, 90]] * 64}}, file)
-    peer.send({"type": "classify", "id": "other"}, file)
-    assert {peer.receive()["type"] for _ in range(2)} == {"answers", "answer"}
-    order = [one["id"] for one in reversed(peer.status()["recent"])]
-    assert len(order) == 65
-    assert order.index("other") < 32
-
-
-def test_a_box_in_the_other_unit_fails_with_the_unit_to_send(peer: Peer) -> None:
-    file = encoded(PICTURE, ".png")
-    for unit, other, wrong in (("pixels", "shares", [0.1, 0.1, 0.5, 1]), ("shares", "pixels", [0, 0, 60, 60])):
-        xywh = [wrong, [0, 0, 1, 1.2]]
-        failed, answer = peer.classify(file, model="m", boxes={"unit": unit, "xywh": xywh})["answers"]
-        assert (failed["code"], other in failed["message"], answer["type"]) == ("bad-request", True, "answer")
 
 
 def test_the_clients_give_a_list_and_the_gateway_the_same(shared_daemon: Daemon) -> None:

@@ -128,6 +128,21 @@ def test_a_person_is_told_the_outcome_and_a_running_daemon_takes_it_up(
     assert family["because"] == installed(tmp_path).because
 
 
+def test_a_multiplexer_is_fitted_on_request_and_served(
+    start: Start, connect: Connect, home: Home, tmp_path: Path, jpeg: bytes
+) -> None:
+    daemon = start(f'[models]\n{TWO}calibrations = "{tmp_path}/calibrations"\n')
+    recording = shutil.copy(home.recording, tmp_path / "recording.sqlite")
+    options = ("--recording", recording, "--policy", "multiplexer", "--json", "--config", daemon.config)
+    (said,) = lines(jetsel("calibrate", home.photos, *options, "--with", "multiplexer"))
+    assert (said["calibration"]["default_policy"], said["installed"]) == ("multiplexer", 1)
+    assert installed(tmp_path).figures["multiplexer"]["runs"].keys() == {"xs", "s"}
+    answer = connect(daemon).classify(jpeg)
+    assert (answer["policy"], answer["ran"][0]["model"]) == ("multiplexer", next(iter(installed(tmp_path).identities)))
+    (judged,) = lines(jetsel("evaluate", home.photos, *options))
+    assert judged["policies"].keys() == {"multiplexer"}
+
+
 def test_what_cannot_be_better_is_not_installed_and_a_model_that_stands_for_labels_is_named(
     home: Home, tmp_path: Path
 ) -> None:

@@ -33,8 +33,8 @@ def owners(tmp_path: Path) -> Path:
     return tmp_path / "calibrations"
 
 
-def test_the_daemon_answers_by_the_calibration_that_was_gone_back_to(
-    start: Start, connect: Connect, owners: Path, jpeg: bytes
+def test_the_daemon_answers_by_the_calibration_that_was_gone_back_to_unless_it_reads_another_folder_or_rejects_it(
+    start: Start, connect: Connect, owners: Path, tmp_path: Path, jpeg: bytes
 ) -> None:
     daemon = start(f'[models]\ncalibrations = "{owners}"\n')
     peer = connect(daemon)
@@ -50,6 +50,20 @@ def test_the_daemon_answers_by_the_calibration_that_was_gone_back_to(
     assert (reply["model"], reply["probability"]) == ("xs", pytest.approx(alone["xs"], abs=1e-4))
     assert abs(peer.classify(jpeg, model="s")["probability"] - alone["s"]) > 0.01, "the temperatures went back, too"
 
+    for model in ("xs", "s"):
+        install(calibration(model, 2.0), tmp_path / "others", "starter")  # of the same numbers and date
+    other = tmp_path / "other.toml"
+    other.write_text(f'[models]\ncalibrations = "{tmp_path / "others"}"\n')
+    rollback = ("calibration", "rollback", "--config", other, "--endpoint", daemon.endpoint)
+    done = jetsel(*rollback)
+    assert done.returncode == 0, done.stderr
+    assert f"does not use number 1, of {calibration('xs', 1.0).created} in {tmp_path / 'others'}" in done.stdout
+    daemon.config.write_text(daemon.config.read_text().replace("[models]", '[models]\nonly = ["huge"]'))
+    done = jetsel(*rollback, "--to", "2")
+    assert done.returncode == 1
+    assert "now uses number 2, of " in done.stdout
+    assert "the daemon was not reloaded" in done.stdout
+
 
 def test_a_first_calibration_of_a_running_daemon_lets_deadlines_choose_models_that_have_not_run(
     start: Start, connect: Connect, owners: Path, tmp_path: Path, jpeg: bytes
@@ -64,26 +78,6 @@ def test_a_first_calibration_of_a_running_daemon_lets_deadlines_choose_models_th
     install(msgspec.structs.replace(made, figures=made.figures | best), owners, "starter")
     assert peer.ask({"type": "reload"})["changed"] == ["calibration of starter"]
     assert peer.classify(jpeg, deadline_ms=30_000)["model"] == "xs"
-
-
-def test_a_daemon_that_reads_another_folder_or_does_not_reload_is_noticed_and_the_way_back_is_taken(
-    start: Start, owners: Path, tmp_path: Path
-) -> None:
-    daemon = start(f'[models]\ncalibrations = "{tmp_path / "others"}"\n')
-    install(calibration("xs", 1.0), tmp_path / "others", "starter")  # of the same number and date
-    for model in ("xs", "s"):
-        install(calibration(model, 2.0), owners, "starter")
-    other = tmp_path / "other.toml"
-    other.write_text(f'[models]\ncalibrations = "{owners}"\n')
-    rollback = ("calibration", "rollback", "--config", other, "--endpoint", daemon.endpoint)
-    done = jetsel(*rollback)
-    assert done.returncode == 0, done.stderr
-    assert f"does not use number 1, of {calibration('xs', 1.0).created} in {owners}" in done.stdout
-    daemon.config.write_text(daemon.config.read_text().replace("[models]", '[models]\nonly = ["huge"]'))
-    done = jetsel(*rollback, "--to", "2")
-    assert done.returncode == 1
-    assert "now uses number 2, of " in done.stdout
-    assert "the daemon was not reloaded" in done.stdout
 
 
 @pytest.mark.slow

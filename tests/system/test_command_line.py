@@ -1,8 +1,10 @@
 """The `jetsel` command as a process: what it prints, on which stream, and the exit status; and `jetsel doctor`."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,28 @@ def test_models_are_listed_with_their_notice() -> None:
     assert [family["name"] for family in found["families"]] == ["starter"]
     model = found["families"][0]["models"][0]
     assert {"name", "version", "family", "sha256", "input", "labels", "notice", "source"} <= set(model)
+
+
+@pytest.mark.parametrize(
+    ("library", "words", "status", "extra"),
+    [
+        ("fsspec", "repo init repository --sign key", 2, "jetsel[fleet]"),
+        ("nacl.signing", "repo key new", 2, "jetsel[agent]"),
+        ("torch", "models pull torchvision:resnet18", 1, "jetsel[export]"),
+        ("paho", "watch 0", 2, "jetsel[gateway]"),
+    ],
+)
+def test_without_a_library_a_command_names_what_to_install(
+    tmp_path: Path, library: str, words: str, status: int, extra: str
+) -> None:
+    (tmp_path / "key").write_text("0" * 64)
+    program = f"import sys; sys.modules[{library!r}] = None; from jetsel.__main__ import main; main()"
+    command = [sys.executable, "-c", program, *words.split()]
+    environment = {**os.environ, "STATE_DIRECTORY": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == status
+    assert f"pip install '{extra}'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def classifying(pictures: list[Path], daemon: Daemon, *more: str) -> subprocess.Popen[str]:

@@ -47,7 +47,7 @@ def test_the_demo_runs_to_its_end_and_leaves_nothing(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == ([], [])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_the_demo_that_is_told_to_end_leaves_nothing(tmp_path: Path, number: int) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with (tmp_path / "said").open("w") as said:

@@ -58,21 +58,24 @@ def test_what_is_in_flight_is_answered_and_what_comes_is_told_to_come_again(
     assert not list(tmp_path.glob("*.sock*"))
 
 
-@pytest.mark.parametrize(("drain_s", "has_second_signal"), [(0.5, False), (3000, True)])
+@pytest.mark.parametrize(("drain_s", "has_second_signal", "boxes"), [(0.5, False, 0), (0.5, False, 5), (3000, True, 0)])
 def test_what_outlasts_the_limit_or_a_second_signal_is_told_so_and_the_exit_is_a_good_one(
-    start: Start, connect: Connect, tmp_path: Path, drain_s: float, has_second_signal: bool
+    start: Start, connect: Connect, tmp_path: Path, drain_s: float, has_second_signal: bool, boxes: int
 ) -> None:
     folder = put_endless_family(tmp_path / "models")
     daemon = start(HANGING.format(drain_s=drain_s, folder=folder))
     peer, other = connect(daemon), connect(daemon)
-    peer.send({"type": "classify", "id": "hangs", "model": "endless"}, WHITE)
+    cut = {"boxes": {"unit": "pixels", "xywh": [[0, 0, 9, 9]] * boxes}} if boxes else {}  # the first of them hangs
+    peer.send({"type": "classify", "id": "hangs", "model": "endless", **cut}, WHITE)
     until_queued(other, 1)
     daemon.process.send_signal(signal.SIGTERM)
     if has_second_signal:
         until(lambda: other.status()["state"] == "stopping")
         daemon.process.send_signal(signal.SIGINT)
     reply = peer.receive()
-    assert (reply["id"], reply["code"], reply["retry"]) == ("hangs", "shutting-down", True)
+    assert reply["id"] == "hangs"
+    told = [(one["code"], one["retry"]) for one in reply.get("answers", [reply])]
+    assert told == [("shutting-down", True)] * (boxes or 1)
     assert daemon.process.wait(LIMIT_S) == 0
     assert not list(tmp_path.glob("*.sock*"))
 
@@ -99,18 +102,3 @@ def caught(daemon: Daemon) -> set[int]:
     lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
     mask = int(next(line.split()[1] for line in lines if line.startswith("SigCgt")), 16)
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
-
-
-def test_boxes_whose_turn_has_not_come_are_given_up_with_the_one_that_hangs(
-    start: Start, connect: Connect, tmp_path: Path
-) -> None:
-    folder = put_endless_family(tmp_path / "models")
-    daemon = start(HANGING.format(drain_s=0.5, folder=folder))
-    peer, other = connect(daemon), connect(daemon)
-    boxes = {"unit": "pixels", "xywh": [[0, 0, 9, 9]] * 5}
-    peer.send({"type": "classify", "id": "hangs", "model": "endless", "boxes": boxes}, WHITE)
-    until_queued(other, 1)
-    daemon.process.send_signal(signal.SIGTERM)
-    reply = peer.receive()
-    assert [one["code"] for one in reply["answers"]] == ["shutting-down"] * 5
-    assert daemon.process.wait(LIMIT_S) == 0

@@ -1,18 +1,24 @@
 """Kills at any moment, reloads under load and a short soak: nothing is lost, left behind or counted wrongly."""
 
+import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.faults.reloads import reload_under_load
+import jetsel
+from jetsel.base.errors import JetselError
 from tests.faults.soak import soak
-from tests.faults.upsets import UPSETS
-from tests.processes import family_of
+from tests.faults.upsets import UPSETS, Disk
+from tests.processes import family_of, held
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded, wait_until_ready
 from tests.waiting import LIMIT_S, until
+
+pytestmark = pytest.mark.slow
 
 HOSTED = '[models]\nonly = ["xs", "s"]\nbackends = { xs = "onnxruntime-hosted" }\n'
 PICTURE = encoded(drawn())
@@ -50,7 +56,6 @@ def drains(daemon: Daemon, connect: Connect) -> None:
 MOMENTS: tuple[Callable[[Daemon, Connect], None], ...] = (loads, serves, reloads, drains)
 
 
-@pytest.mark.slow
 def test_after_any_kill_it_starts_again_without_any_help(start: Start, connect: Connect, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
@@ -70,9 +75,6 @@ def test_after_any_kill_it_starts_again_without_any_help(start: Start, connect: 
     assert not list(tmp_path.glob("*.sock*"))
 
 
-pytestmark = pytest.mark.slow
-
-
 def test_whatever_is_asked_is_answered_and_counted_once_and_rightly(start: Start, connect: Connect) -> None:
     daemon = start()
     found = soak(daemon, requests=2000, clients=16)
@@ -88,7 +90,46 @@ def test_whatever_is_asked_is_answered_and_counted_once_and_rightly(start: Start
     assert (told["queue"]["waiting"], told["queue"]["working"], told["queue"]["bytes"]) == (0, 0, 0)
 
 
-def test_no_valid_request_fails_whatever_lies_on_the_disk_at_a_reload(tmp_path: Path) -> None:
-    found = reload_under_load(tmp_path, len(UPSETS))
-    assert found.wrong == []
-    assert set(found.requests) == {"ok"}
+APART_S = 0.15  # between two reloads, so that requests are seen without one
+
+
+def test_no_valid_request_fails_whatever_lies_on_the_disk_at_a_reload(
+    start: Start, connect: Connect, tmp_path: Path
+) -> None:
+    disk, stop, ended, wrong = Disk(tmp_path), threading.Event(), Counter[str](), []
+    daemon = start(disk.text)
+    disk.launched(daemon.config)
+    admin, pid = connect(daemon), daemon.process.pid
+
+    def ask(**fields: str) -> None:
+        """Ask one thing after another, never twice: what is refused counts, even if it may be tried again."""
+        with jetsel.Client(daemon.endpoint, retry=False, timeout_ms=60_000) as client:
+            while not stop.is_set():
+                try:
+                    client.classify(PICTURE, **fields)  # type: ignore[arg-type]
+                    ended["ok"] += 1
+                except JetselError as error:
+                    ended[error.code] += 1
+
+    assert admin.status()["state"] == "ready"
+    before = held(pid)
+    with ThreadPoolExecutor() as pool:
+        askers = [pool.submit(ask), pool.submit(ask, model="xs")]
+        try:
+            for upset in UPSETS:
+                upset.do(disk)
+                reply = admin.ask({"type": "reload"})
+                if (reply["type"] == "reloaded") != upset.taken:
+                    wrong.append(f"{upset.name}: {reply}")
+                stop.wait(APART_S)
+                disk.restore()
+            os.kill(pid, signal.SIGHUP)  # a reload whose end nobody is told
+            stop.wait(APART_S)
+        finally:
+            stop.set()
+    for asker in askers:
+        asker.result()
+    assert wrong == []
+    assert set(ended) == {"ok"}
+    until(lambda: held(pid).descriptors <= before.descriptors)
+    assert daemon.stop() == 0, daemon.log.read_text()

@@ -1,4 +1,4 @@
-"""`jetsel models build` as a command: what it builds, tells and refuses, and what stays when it is ended."""
+"""`jetsel models build` as a command: what it builds, reports and refuses, what stays when it ends, what is served."""
 
 import json
 import os
@@ -15,6 +15,8 @@ from jetsel.zoo import STARTER
 from tests.doubles.interpreter import make_interpreter
 from tests.processes import children_of
 from tests.system.command import COMMAND, jetsel
+from tests.system.daemons import Connect, Start
+from tests.system.hosts import host_of, hosts_of
 from tests.waiting import until
 
 EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
@@ -128,3 +130,21 @@ def test_a_command_that_is_ended_leaves_no_engine_and_no_process(
         assert [path for path in (config.parent / "engines").iterdir() if path.suffix != ".cache"] == []
     assert build(config, "xs").returncode == 0
     assert len(list((config.parent / "engines").iterdir())) == 3  # the plan, its record, the builder's timings
+
+
+@pytest.mark.slow
+def test_an_engine_that_was_built_again_is_taken_up_by_a_reload(
+    configure: Configure, start: Start, connect: Connect, jpeg: bytes
+) -> None:
+    config = configure()
+    assert build(config).returncode == 0
+    daemon = start(config.read_text())
+    peer = connect(daemon)
+    assert peer.classify(jpeg, model="xs")["type"] == "answer"
+    assert build(config, "--force", "xs").returncode == 0
+    assert peer.ask({"type": "reload"})["type"] == "reloaded"
+    assert peer.classify(jpeg, model="xs")["type"] == "answer"
+    host = host_of(daemon)
+    os.kill(host, signal.SIGKILL)
+    until(lambda: hosts_of(daemon) not in ([], [host]))
+    until(lambda: {model["state"] for model in peer.status()["families"][0]["models"]} == {"ready"})

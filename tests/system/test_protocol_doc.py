@@ -16,6 +16,7 @@ import zmq
 from jetsel import wire
 from jetsel.base.config import ServerSettings
 from tests.system.daemons import Daemon, drawn, encoded
+from tests.unit.hollow import structs_of
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -40,16 +41,10 @@ def fields(
         if not prefix and field.name in OF_EVERY_REPLY:
             continue
         yield prefix + field.name, field
-        held, is_list = struct_in(field.type), type_name(field.type).startswith("list")
+        held, is_list = next(structs_of(field.type), None), type_name(field.type).startswith("list")
         if held is not None and held not in seen:
             seen.add(held)
             yield from fields(held, f"{prefix}{field.name}{'[]' * is_list}.", seen)
-
-
-def struct_in(found: Any) -> type[msgspec.Struct] | None:
-    if isinstance(found, type) and issubclass(found, msgspec.Struct):
-        return found
-    return next((held for each in get_args(found) if (held := struct_in(each)) is not None), None)
 
 
 def type_name(found: Any) -> str:

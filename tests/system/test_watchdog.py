@@ -14,28 +14,18 @@ from tests.system.manager import Manager
 from tests.waiting import LIMIT_S, until
 
 
-def test_ready_is_said_when_the_models_are_there_and_what_is_loaded_before(
+def test_the_service_manager_is_told_of_the_start_of_each_reload_before_its_answer_and_of_the_stop(
     start: Start, connect: Connect, manager: Manager
 ) -> None:
-    daemon = start(ready=False, env=manager.environment)
+    daemon = start('[policy]\ndefault = "single:xs"\n', ready=False, env=manager.environment)
     word = manager.wait_for(READY="1")
     assert word["STATUS"] == "ready"
-    assert connect(daemon).status()["state"] == "ready"
+    peer = connect(daemon)
+    assert peer.status()["state"] == "ready"
     before = manager.heard[:-1]
     assert [word["STATUS"] for word in before] == [f"loading {number} of 7" for number in range(1, 8)]
     assert all(int(word["EXTEND_TIMEOUT_USEC"]) >= 60e6 for word in before)
-    assert daemon.stop() == 0
-    word = manager.wait_for(STOPPING="1")
-    assert word["STATUS"].startswith("stopping")
-    assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
 
-
-def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
-    start: Start, connect: Connect, manager: Manager
-) -> None:
-    daemon = start('[policy]\ndefault = "single:xs"\n', env=manager.environment)
-    peer = connect(daemon)
-    manager.wait_for(READY="1")
     assert peer.ask({"type": "reload"})["type"] == "reloaded"
     words = manager.hear_all()
     assert words[0]["RELOADING"] == "1"
@@ -53,6 +43,11 @@ def test_a_reload_is_over_for_the_service_manager_before_it_is_answered(
     manager.wait_for(RELOADING="1")
     assert manager.wait_for(READY="1")["STATUS"] == "ready"
     assert peer.classify(DARK)["model"] == "m"
+
+    assert daemon.stop() == 0
+    word = manager.wait_for(STOPPING="1")
+    assert word["STATUS"].startswith("stopping")
+    assert int(word["EXTEND_TIMEOUT_USEC"]) > 10e6, "the drain and more"
 
 
 PERIOD_S = 1.0

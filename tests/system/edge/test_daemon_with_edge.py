@@ -1,7 +1,5 @@
 """A real daemon beside a real edge: another daemon behind our gateway."""
 
-import contextlib
-import json
 import signal
 from collections.abc import Iterator
 
@@ -9,12 +7,12 @@ import pytest
 
 import jetsel
 from jetsel import image
-from jetsel.base.errors import BadRequestError, JetselError, ModelUnavailableError, RequirementsError
+from jetsel.base.errors import BadRequestError, JetselError, RequirementsError
 from jetsel.cli.status_text import edge_lines
 from jetsel.gateway.metrics import metrics
 from jetsel.wire import Answer
 from tests.system.daemons import Daemon, Start, drawn, encoded, serving
-from tests.system.edge.conftest import PICTURES
+from tests.system.edge.conftest import PICTURES, THERE, answers, edge_of, settings
 from tests.system.gateway.gateways import Gateway, opened
 from tests.waiting import until
 
@@ -31,20 +29,11 @@ def here(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """A client of a device beside that edge."""
     folder = tmp_path_factory.mktemp("device")
     with (
-        serving(folder, settings(gateway.url, "mj_per_kb = 0.5")) as daemon,
+        serving(folder, settings(gateway.url, "mj_per_kb = 0.5") + "accuracy_at_px = { 64 = 0.1 }\n") as daemon,
         jetsel.Client(daemon.endpoint) as client,
     ):
-        until(lambda: _answers(client))
+        until(lambda: answers(client))
         yield client
-
-
-THERE = ("s-night", "m-night", "m", "l", "xl")
-
-
-def settings(url: str | list[str], *lines: str) -> str:
-    more = "\n".join(lines)
-    there = "\n".join(f'[edge.models.{name}]\nremote = "starter.{name}"' for name in THERE)
-    return f'[models]\nonly = ["xs", "s"]\n[edge]\nurl = {json.dumps(url)}\n{more}\n{there}\n'
 
 
 def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
@@ -69,31 +58,32 @@ def test_a_model_of_the_edge_answers_as_it_does_there_for_files_and_for_frames(
     assert here.classify(PICTURES[0]).policy == family.default_policy
 
 
-def _answers(client: jetsel.Client) -> bool:
-    try:
-        return client.classify(PICTURES[0], model="edge:xl").model == "edge:xl"
-    except ModelUnavailableError:
-        return False
-
-
 def rewrite(daemon: Daemon, text: str) -> None:
     daemon.config.write_text(f'[server]\nendpoint = "{daemon.endpoint}"\n{text}\n[power]\nsensor = "none"\n')
 
 
-def test_a_reload_keeps_the_edge_or_takes_another_and_refuses_what_is_wrong(gateway: Gateway, start: Start) -> None:
-    daemon = start(settings(gateway.url))
-    with jetsel.Client(daemon.endpoint) as client:
-        until(lambda: _answers(client))
-        client.reload()
-        assert client.classify(PICTURES[0], model="edge:xl").model == "edge:xl", "it is connected still"
-        rewrite(daemon, settings(gateway.url, 'family = "dogs"'))
-        with pytest.raises(JetselError, match=r"edge\.family: there is no family 'dogs'"):
+def test_a_reload_keeps_the_edge_refuses_what_is_wrong_and_what_needs_an_edge_that_is_gone_is_refused(
+    shared_daemon: Daemon, start: Start
+) -> None:
+    with opened(shared_daemon.endpoint) as gateway:
+        daemon = start(settings(gateway.url))
+        with jetsel.Client(daemon.endpoint) as client:
+            until(lambda: answers(client))
             client.reload()
-        assert client.classify(PICTURES[0], model="edge:xl").model == "edge:xl"
-        rewrite(daemon, settings(gateway.url, 'allow = "never"'))
-        client.reload()
-        with pytest.raises(JetselError, match="has no model 'edge:xl'"):
-            client.classify(PICTURES[0], model="edge:xl")
+            assert client.classify(PICTURES[0], model="edge:xl").model == "edge:xl", "it is connected still"
+            rewrite(daemon, settings(gateway.url, 'family = "dogs"'))
+            with pytest.raises(JetselError, match=r"edge\.family: there is no family 'dogs'"):
+                client.reload()
+            assert client.classify(PICTURES[0], model="edge:xl").model == "edge:xl"
+            gateway.process.kill()
+            until(lambda: not answers(client) and edge_of(client).reason is not None)
+            assert "is away" in edge_lines(edge_of(client))[0]
+            with pytest.raises(RequirementsError, match="edge:m and edge:l and edge:xl cannot be used"):
+                client.classify(PICTURES[0], least_accuracy=0.43)
+            rewrite(daemon, settings(gateway.url, 'allow = "never"'))
+            client.reload()
+            with pytest.raises(JetselError, match="has no model 'edge:xl'"):
+                client.classify(PICTURES[0], model="edge:xl")
 
 
 @pytest.mark.slow
@@ -102,7 +92,7 @@ def test_a_deadline_is_kept_with_the_best_that_comes_and_no_photograph_leaves_th
 ) -> None:
     daemon = start(settings(gateway.url, 'duplicate = "always"'))
     with jetsel.Client(shared_daemon.endpoint) as there, jetsel.Client(daemon.endpoint) as here:
-        until(lambda: _answers(here))
+        until(lambda: answers(here))
         found = [here.classify(picture, deadline_ms=60_000) for picture in PICTURES]
         expected = [there.classify(picture, model="m-night") for picture in PICTURES]
         assert [(one.policy, one.model, one.label) for one in found] == [
@@ -143,30 +133,8 @@ def test_what_went_to_the_edge_is_told(here: jetsel.Client) -> None:
     assert told_of["jetsel_edge_up"].samples[0].value == 1
 
 
-def test_an_edge_that_is_gone_is_told_and_what_needs_it_is_refused(shared_daemon: Daemon, start: Start) -> None:
-    with opened(shared_daemon.endpoint) as gateway:
-        daemon = start(settings(gateway.url))
-        with jetsel.Client(daemon.endpoint) as client:
-            until(lambda: _answers(client))
-            gateway.process.kill()
-            until(lambda: _is_away(client))
-            assert "is away" in edge_lines(client.status().edge)[0]
-            with pytest.raises(RequirementsError, match="edge:m and edge:l and edge:xl cannot be used"):
-                client.classify(PICTURES[0], least_accuracy=0.43)
-
-
-def test_a_photograph_is_reduced_for_a_model_of_that_size(gateway: Gateway, start: Start) -> None:
-    daemon = start(settings(gateway.url) + "accuracy_at_px = { 64 = 0.5 }\n")
+def test_a_photograph_is_reduced_for_a_model_of_that_size(here: jetsel.Client) -> None:
     large = encoded(drawn(1, 900, 1200))
-    with jetsel.Client(daemon.endpoint) as client:
-        until(lambda: _answers(client))
-        (whole,), (reduced,) = (client.classify(large, model=name).ran for name in ("edge:xl", "edge:xl@64"))
-        assert len(large) <= (whole.sent_bytes or 0)
-        assert (reduced.sent_bytes or 0) < len(large) / 5
-
-
-def _is_away(client: jetsel.Client) -> bool:
-    with contextlib.suppress(JetselError):
-        client.classify(PICTURES[0], model="edge:xl")
-    told = client.status().edge
-    return told is not None and told.reason is not None
+    (whole,), (reduced,) = (here.classify(large, model=name).ran for name in ("edge:xl", "edge:xl@64"))
+    assert len(large) <= (whole.sent_bytes or 0)
+    assert (reduced.sent_bytes or 0) < len(large) / 5

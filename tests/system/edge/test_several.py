@@ -14,10 +14,8 @@ from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableErr
 from jetsel.cli.status_text import edge_lines
 from jetsel.edge.runner import EdgeAnswer, EdgePayload
 from jetsel.gateway.metrics import metrics
-from jetsel.wire.status import EdgeStatus
 from tests.system.daemons import Daemon, Start
-from tests.system.edge.conftest import PICTURES, Open
-from tests.system.edge.test_daemon_with_edge import settings
+from tests.system.edge.conftest import PICTURES, Open, edge_of, settings
 from tests.system.gateway.gateways import Gateway, launch
 from tests.waiting import until
 
@@ -71,12 +69,6 @@ class Stream:
         wanted = [count + MORE for count in self.answers]
         until(lambda: all(now >= then for now, then in zip(self.answers, wanted, strict=True)))
         assert self.errors == []
-
-
-def edge_of(client: jetsel.Client) -> EdgeStatus:
-    told = client.status().edge
-    assert told is not None
-    return told
 
 
 def both_are_there(client: jetsel.Client) -> bool:

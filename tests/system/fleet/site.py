@@ -2,7 +2,9 @@
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+import os
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from jetsel.artefact.calibration import ANSWERS
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import Limits, decode, model_input
 from jetsel.zoo import scan
-from tests.system.command import jetsel
+from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, drawn, encoded
 from tests.unit.addons.fleet.published import Pair
 from tests.unit.calibrate.answered import answered
@@ -30,19 +32,18 @@ FAMILY = "pets"
 PHOTOGRAPHS = 40
 
 
-def put_pets(folder: Path, *models: str, turned: Sequence[str] = (), answers: int = 60, noise: float = 1 / 20) -> Path:
+def put_pets(folder: Path, *models: str, turned: Sequence[str] = ()) -> Path:
     """Write a family whose models mostly agree, with a calibration and the answers that it may be fitted again from.
 
     turned: models that name the next class instead: whole, and wrong.
     """
     folder.mkdir(parents=True)
     base = np.random.default_rng(7).normal(size=(3 * SIDE_PX**2, CLASSES))
-    differ = [np.random.default_rng(place).normal(size=base.shape) * noise for place in range(len(models))]
+    differ = [np.random.default_rng(place).normal(size=base.shape) / 20 for place in range(len(models))]
     matrices = [np.roll(base + other, name in turned, axis=1) for name, other in zip(models, differ, strict=True)]
     put_family(folder, FAMILY, *models, matrices=matrices)
     calibration = calibrate(folder, FAMILY)
-    answered_by = answered(models, answers)
-    (folder / "calibration" / ANSWERS).write_bytes(answered_by.condensed(calibration.temperatures))
+    (folder / "calibration" / ANSWERS).write_bytes(answered(models, 60).condensed(calibration.temperatures))
     return folder
 
 
@@ -66,7 +67,7 @@ def put_canary(folder: Path, family: Path) -> Path:
 class Site:
     """A repository in a folder, and who signs there."""
 
-    url: Path | str
+    url: Path
     key: Pair
     public: Path  # the file of the public key
 
@@ -96,11 +97,11 @@ class Site:
         return sorted(found, key=lambda line: line.sequence)
 
 
-def fleet_config(site: Site, name: str, canary: Path | None, more: str = "", url: str | None = None) -> str:
+def fleet_config(site: Site, name: str, canary: Path | None, more: str = "") -> str:
     """The [fleet] of a device."""
     lines = [
         "[fleet]",
-        f'url = "{url or site.url}"',
+        f'url = "{site.url}"',
         f'device = "{name}"',
         f'keys = ["{site.public}"]',
         "reserve_mb = 1",
@@ -114,18 +115,23 @@ def state(folder: Path) -> dict[str, str]:
     return {"STATE_DIRECTORY": str(folder / "state")}
 
 
-def run_agent(
-    config: Path, folder: Path, endpoint: str, environment: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """One round of a device's agent; what it says."""
-    variables = {**state(folder), "JETSEL_ENDPOINT": endpoint, **(environment or {})}
-    done = jetsel("agent", "run", "--config", config, "--json", env=variables)
-    assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+def run_agent(daemon: Daemon, folder: Path) -> dict[str, Any]:
+    """One round of a device's agent; the usage that it sends."""
+    process = begin_agent(daemon, folder, "--json")
+    said, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    usage: dict[str, Any] = json.loads(said)["usage"]
+    return usage
+
+
+def begin_agent(daemon: Daemon, folder: Path, *options: str) -> subprocess.Popen[str]:
+    """Start a round of a device's agent, as the first of a group of processes."""
+    command, pipe = [*COMMAND, "agent", "run", "--config", str(daemon.config), *options], subprocess.PIPE
+    environment = {**os.environ, **state(folder), "JETSEL_ENDPOINT": daemon.endpoint}
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
 def outcome(daemon: Daemon, folder: Path) -> tuple[int, str]:
     """The plan in use after one round of a device's agent, and what became of the last plan."""
-    said = run_agent(daemon.config, folder, daemon.endpoint)["usage"]
+    said = run_agent(daemon, folder)
     return said["plan"], said["trial"]["outcome"]

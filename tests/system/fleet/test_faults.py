@@ -3,16 +3,14 @@
 import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from jetsel.addons.fleet import publishing
-from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
-from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, state
-from tests.unit.addons.fleet.published import pair
+from tests.system.fleet.site import Site, begin_agent, fleet_config, outcome, put_pets, state
+from tests.unit.addons.fleet.published import pair, served
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -60,6 +58,18 @@ def test_without_a_repository_it_serves_on_and_tells_everything_once_it_is_back(
     assert [line.sequence for line in site.usage("one")] == [2, 3, 4, 5]  # 1 installed the plan
 
 
+def test_over_a_web_server_that_cuts_every_download_a_plan_is_followed_and_usage_arrives(
+    device: Daemon, site: Site, tmp_path: Path
+) -> None:
+    site.plan("one", 2, "small", "large")
+    with served(site.url) as (server, url):
+        server.cuts_after = 997
+        device.config.write_text(device.config.read_text().replace(f'url = "{site.url}"', f'url = "{url}"'))
+        assert outcome(device, tmp_path) == (2, "installed")
+        assert "bytes=997-" in server.ranges
+    assert [line.plan for line in site.usage("one")][-1] == 2
+
+
 def test_without_room_it_waits_and_what_is_installed_stays(device: Daemon, site: Site, tmp_path: Path) -> None:
     config = device.config.read_text()
     site.plan("one", 2, "small", "large")
@@ -73,8 +83,6 @@ def test_without_room_it_waits_and_what_is_installed_stays(device: Daemon, site:
 def test_killed_at_any_step_the_next_round_ends_what_was_begun(device: Daemon, site: Site, tmp_path: Path) -> None:
     folder = tmp_path / "state-agent"
     site.plan("one", 2, "small", "large")
-    command = [*COMMAND, "agent", "run", "--config", str(device.config)]
-    environment = {**os.environ, **state(tmp_path), "JETSEL_ENDPOINT": device.endpoint}
 
     def downloaded() -> bool:
         return any((folder / "downloads").glob("pets-*"))
@@ -86,10 +94,10 @@ def test_killed_at_any_step_the_next_round_ends_what_was_begun(device: Daemon, s
         return (folder / "installed/current").readlink() == Path("2")
 
     for reached in (downloaded, proving, switched):
-        agent = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+        agent = begin_agent(device, tmp_path)
         until(lambda reached=reached, agent=agent: reached() or agent.poll() is not None)
         os.killpg(agent.pid, signal.SIGKILL)
-        agent.wait(10)
+        agent.communicate(timeout=10)
     assert outcome(device, tmp_path) == (2, "installed")
     assert not (folder / "downloads").exists()
 

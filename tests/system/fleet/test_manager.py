@@ -1,4 +1,4 @@
-"""`jetsel fleet` as processes: devices tell, plans are proposed, go out in waves, come back; in a folder and in S3."""
+"""`jetsel repo` and `jetsel fleet` as processes: a family is published; plans go out in waves and come back."""
 
 import json
 import subprocess
@@ -16,6 +16,7 @@ from tests.system.command import jetsel
 from tests.unit.addons.fleet.managed import repository, told, upload
 from tests.unit.addons.fleet.object_store import bucket
 from tests.unit.addons.fleet.published import Pair, pair
+from tests.unit.daemon.families import put_family
 
 pytestmark = pytest.mark.slow
 
@@ -109,3 +110,34 @@ def test_with_wait_it_goes_on_to_the_end(key: Pair, tmp_path: Path) -> None:
         tell(storage, 3, 1, Trial(serial=1, outcome="installed"), ("large-a",))
         *_, last = (json.loads(line) for line in waiting.stdout)
     assert (last["done"], waiting.returncode) == (True, 0)
+
+
+def test_a_family_is_published_verified_and_cleared_up_after(tmp_path: Path) -> None:
+    models, url, key = tmp_path / "models", tmp_path / "repository", tmp_path / "key"
+    models.mkdir()
+    put_family(models, "pets", "small", "large")
+    config = tmp_path / "jetsel.toml"
+    config.write_text(f'[models]\npaths = ["{models}"]\nstarter = false\n')
+    trust = ("--trust", f"{key}.pub")
+    for command in (
+        ("key", key),
+        ("init", url, "--sign", key),
+        ("publish", url, "--family", "pets", "--sign", key, "--config", config),
+        ("verify", url, *trust),
+    ):
+        done = jetsel("repo", *command)
+        assert (done.returncode, done.stderr) == (0, "")
+    (bundle,) = json.loads(jetsel("repo", "list", url, *trust, "--json").stdout)["bundles"]
+    assert [model["name"] for model in bundle["bundle"]["models"]] == ["small", "large"]
+    assert "small, large" in jetsel("repo", "list", url, *trust).stdout
+    again = jetsel("repo", "publish", url, "--family", "pets", "--sign", key, "--config", config)
+    assert "nothing changed" in again.stdout
+    blob = url / "blobs" / f"{bundle['bundle']['files'][0]['sha256']}.gz"
+    blob.write_bytes(blob.read_bytes()[:-1] + b"x")
+    damaged = jetsel("repo", "verify", url, *trust)
+    assert damaged.returncode == 1
+    assert "altered" in damaged.stderr
+    (url / "blobs" / "left").write_bytes(b"12345")
+    assert "removed 0 files" in jetsel("repo", "gc", url, *trust).stdout
+    cleared = json.loads(jetsel("repo", "gc", url, *trust, "--younger-than-s", 0, "--json").stdout)
+    assert cleared == {"removed": ["blobs/left"], "bytes": 5}

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +19,9 @@ from jetsel.addons.fleet.documents import PlannedFamily
 from jetsel.addons.fleet.sources import FolderRepository
 from jetsel.addons.fleet.usage import CanaryResult
 from jetsel.site import config_file
-from tests.system.command import COMMAND
 from tests.system.daemons import Daemon, Start
 from tests.system.endless import WHITE, put_endless_family
-from tests.system.fleet.site import Site, fleet_config, outcome, put_pets, run_agent, state
+from tests.system.fleet.site import Site, begin_agent, fleet_config, outcome, put_pets, run_agent, state
 from tests.unit.addons.fleet.published import pair
 from tests.waiting import until
 
@@ -41,7 +39,7 @@ def follower(device: Daemon, site: Site, canary: Path, tmp_path: Path, monkeypat
     folder = installed(tmp_path).parent
     return Follower(
         "one",
-        FolderRepository(Path(site.url)),
+        FolderRepository(site.url),
         [site.key.public],
         Installer(folder, config_file.read(device.config), Fleet(), device.config),
         Canary(canary, None),
@@ -76,7 +74,7 @@ def test_a_plan_without_a_verdict_in_three_rounds_is_taken_back_even_if_the_daem
     device.stop()
     site.plan("one", 2, "small", "large")
     assert [outcome(device, tmp_path) for _ in range(2)] == [(2, "waiting")] * 2
-    said = run_agent(device.config, tmp_path, device.endpoint)["usage"]
+    said = run_agent(device, tmp_path)
     assert (said["plan"], said["trial"]["outcome"]) == (1, "waiting")
     assert "without a verdict" in said["trial"]["reason"]
     again = start(fleet_config(site, "one", tmp_path / "canary"), env=state(tmp_path))
@@ -161,9 +159,7 @@ def test_models_whose_process_is_killed_are_run_again_in_the_next_round(
     device: Daemon, site: Site, tmp_path: Path
 ) -> None:
     site.plan("one", 2, "small", "large")
-    environment = {**os.environ, **state(tmp_path), "JETSEL_ENDPOINT": device.endpoint}
-    command = [*COMMAND, "agent", "run", "--config", str(device.config)]
-    agent = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    agent = begin_agent(device, tmp_path)
 
     def proving() -> int | None:
         children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+JPEG = {"Content-Type": "image/jpeg"}
+SECRET = "0123456789abcdef0123456789abcdef"
+
 
 @dataclass
 class Gateway:
@@ -59,8 +62,8 @@ def opened(endpoint: str, *options: str, command: tuple[str, ...] = ("gateway",)
             process.kill()
 
 
-def token_file(folder: Path, token: str) -> Path:
+def token_file(folder: Path) -> Path:
     path = folder / "token"
-    path.write_text(token)
+    path.write_text(SECRET)
     path.chmod(0o600)
     return path

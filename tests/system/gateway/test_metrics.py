@@ -13,7 +13,7 @@ import jetsel
 from jetsel.artefact.calibration import ExpectedStatistics
 from tests.system.daemons import Connect, Start, drawn, encoded, serving
 from tests.system.gateway.conftest import Open
-from tests.system.gateway.gateways import Gateway, opened
+from tests.system.gateway.gateways import JPEG, Gateway, opened
 from tests.system.promises import ANSWERED, MISSING, REFUSED, family_with_promises
 
 PICTURES = [encoded(drawn(seed)) for seed in range(10)]
@@ -78,7 +78,6 @@ def test_counters_equal_status_after_a_thousand_requests_some_of_which_fail(
     assert value("jetsel_drift_index", family="starter", feature=drift.highest) == drift.indices[drift.highest] > 0.25
 
 
-JPEG = {"Content-Type": "image/jpeg"}
 OF_FEWEST = 200  # the requests that a share in doubt is read from
 
 

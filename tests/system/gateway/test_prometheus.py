@@ -165,7 +165,7 @@ def test_promtool_accepts_the_metrics_and_the_rules_and_their_alerts_fire_when_t
 def test_a_gateway_with_a_token_is_scraped_by_who_is_told_it(
     daemon: Daemon, open_gateway: Open, tmp_path: Path
 ) -> None:
-    secret = token_file(tmp_path, "0123456789abcdef0123456789abcdef")
+    secret = token_file(tmp_path)
     gateway = open_gateway(daemon.endpoint, "--token-file", str(secret))
     told = re.search(r"`(authorization: .*?)`", (DOCS / "monitoring.md").read_text())
     job = adapted(told[1], {"/etc/prometheus/jetsel.token": str(secret)})

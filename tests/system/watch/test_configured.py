@@ -1,10 +1,7 @@
 """Cameras of the configuration: one process, each by itself, read again by a signal, and seen in `status`."""
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -15,27 +12,24 @@ import jetsel
 from jetsel.gateway import camera_states
 from jetsel.gateway.camera_states import CameraState
 from jetsel.gateway.metrics import metrics
-from tests.processes import ended, kill
 from tests.system.daemons import Daemon, Start, drawn
+from tests.system.watch.conftest import Open
 from tests.system.watch.watchers import Watcher, film
 from tests.waiting import until
 
-Open = Callable[[str], Watcher]
+Begin = Callable[[str, str], Watcher]
 
 
 @pytest.fixture
-def watch_configured(tmp_path: Path) -> Iterator[Callable[[str, str], Watcher]]:
-    def begin(text: str, endpoint: str) -> Watcher:
-        config, out, err = tmp_path / "jetsel.toml", tmp_path / "watch.out", tmp_path / "watch.err"
-        config.write_text(text)
-        command = [sys.executable, "-m", "jetsel", "watch", "--config", str(config), "--endpoint", endpoint]
-        environment = {name: value for name, value in os.environ.items() if name != "JETSEL_SOURCE"}
-        environment["XDG_RUNTIME_DIR"] = str(tmp_path)
-        with out.open("wb") as told, err.open("wb") as said:
-            return Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err)
+def watch_configured(watch: Open, tmp_path: Path) -> Begin:
+    """Start a watcher of what a configuration names."""
 
-    with ended(begin, kill) as begun:
-        yield begun
+    def begin(text: str, endpoint: str) -> Watcher:
+        config = tmp_path / "jetsel.toml"
+        config.write_text(text)
+        return watch(None, endpoint, "--config", str(config), env={"XDG_RUNTIME_DIR": str(tmp_path)})
+
+    return begin
 
 
 def camera(name: str, source: Path, *more: str) -> str:
@@ -59,7 +53,7 @@ def seen(runtime: Path) -> dict[tuple[str, str | None], CameraState]:
 
 
 def test_each_camera_and_region_has_its_label_and_stands_in_the_file_and_the_metrics(
-    start: Start, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
+    start: Start, watch_configured: Begin, tmp_path: Path
 ) -> None:
     daemon, door, yard = start(), tmp_path / "door", tmp_path / "yard"
     put(door, 1)
@@ -85,7 +79,7 @@ def test_each_camera_and_region_has_its_label_and_stands_in_the_file_and_the_met
 
 
 def test_a_reload_keeps_what_is_as_before_and_refuses_what_cannot_be_used(
-    shared_daemon: Daemon, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
+    shared_daemon: Daemon, watch_configured: Begin, tmp_path: Path
 ) -> None:
     for number, name in enumerate(("a", "b", "c")):
         put(tmp_path / name, number)
@@ -106,7 +100,7 @@ def test_a_reload_keeps_what_is_as_before_and_refuses_what_cannot_be_used(
 
 
 def test_a_camera_with_a_mistake_a_folder_to_come_and_frames_too_large_cost_the_others_nothing(
-    shared_daemon: Daemon, watch_configured: Callable[[str, str], Watcher], tmp_path: Path
+    shared_daemon: Daemon, watch_configured: Begin, tmp_path: Path
 ) -> None:
     for name in ("good", "bad"):
         put(tmp_path / name, 1)

@@ -126,13 +126,7 @@ def test_a_source_may_stand_in_the_environment_and_events_that_cannot_be_written
     assert b"15 frames read" in done.stderr
 
 
-def test_without_the_extra_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['paho'] = None; from jetsel.__main__ import main; main()"
-    done = subprocess.run([sys.executable, "-c", program, "watch", "0"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert "pip install 'jetsel[gateway]'" in done.stderr
-
-
+@pytest.mark.slow
 def test_what_the_promise_does_not_cover_is_unknown_and_kept_by_its_likely_class(
     start: Start, watch: Open, tmp_path: Path
 ) -> None:
@@ -182,19 +176,7 @@ def test_it_begins_without_a_daemon_and_one_that_is_killed_is_waited_for(
 
 
 @pytest.mark.slow
-def test_a_daemon_that_hangs_is_away_until_it_answers(start: Start, watch: Open, tmp_path: Path) -> None:
-    daemon = start()
-    watcher = watch(tmp_path, daemon.endpoint)
-    watcher.wait_for("daemon")
-    daemon.process.send_signal(signal.SIGSTOP)
-    assert watcher.wait_for("daemon", 2)["state"] == "away"
-    daemon.process.send_signal(signal.SIGCONT)
-    assert watcher.wait_for("daemon", 3)["state"] == "back"
-    watcher.end()
-
-
-@pytest.mark.slow
-def test_a_reload_is_told_and_the_same_scene_is_asked_about_again(
+def test_a_reload_is_told_with_the_same_scene_asked_about_again_and_a_daemon_that_hangs_is_away(
     start: Start, connect: Connect, watch: Open, tmp_path: Path
 ) -> None:
     folder = tmp_path / "pictures"
@@ -209,4 +191,8 @@ def test_a_reload_is_told_and_the_same_scene_is_asked_about_again(
     assert reloaded["state"] == "reloaded"
     (folder / "2.png").write_bytes(encoded(drawn(0), ".png"))
     until(lambda: connect(daemon).status()["requests"].get("ok") == 2)
+    daemon.process.send_signal(signal.SIGSTOP)
+    assert watcher.wait_for("daemon", 3)["state"] == "away"
+    daemon.process.send_signal(signal.SIGCONT)
+    assert watcher.wait_for("daemon", 4)["state"] == "back"
     assert watcher.end()["frames_skipped"] == 0

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from tests.system.command import COMMAND
 from tests.waiting import until
 
 Event = dict[str, Any]
@@ -54,13 +54,14 @@ class Watcher:
 
 
 def launch(
-    folder: Path, source: str | Path, endpoint: str, *options: str, env: dict[str, str] | None = None
+    folder: Path, source: str | Path | None, endpoint: str, *options: str, env: dict[str, str] | None = None
 ) -> Watcher:
-    """Start one; what it tells lies in `folder`."""
+    """Start one; what it tells lies in `folder`. source: None if the options name it."""
     number = len(list(folder.glob("watch-*.out")))
     out, err = folder / f"watch-{number}.out", folder / f"watch-{number}.err"
     environment = {**os.environ, **(env or {})}
-    command = [sys.executable, "-m", "jetsel", "watch", str(source), "--endpoint", endpoint, *options]
+    sources = [] if source is None else [str(source)]
+    command = [*COMMAND, "watch", *sources, "--endpoint", endpoint, *options]
     with out.open("wb") as told, err.open("wb") as said:
         return Watcher(subprocess.Popen(command, stdout=told, stderr=said, env=environment), out, err)
 

@@ -4,7 +4,6 @@ The variable holds a JSON object or the path of a file with one; a file is read 
 cause a fault in a process that is running. Its keys, all optional:
 
 profile: "tx2" (the default), "orin" or "discrete"; any key of PROFILES may be given to change one value of it.
-version: the exact TensorRT version that the double says it is, where it is not the one of its table.
 engine_bytes: what one deserialised engine takes of the GPU's memory, where it is not the size of its ONNX file.
 scratch_bytes: an engine's device_memory_size, where it is not four times its largest inputs and outputs.
 used_bytes: GPU memory that others hold.

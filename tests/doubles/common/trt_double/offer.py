@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from trt_double import builder, config, context, engine, network, values
-from trt_double.board import RULES, board
+from trt_double.board import RULES
 
 TABLES = Path(__file__).resolve().parent.parent.parent / "tables"
 OPERATORS = ("__getitem__", "__len__")  # that a version may lack
@@ -36,17 +36,16 @@ def public(cls):
 
 
 def offer(name):
-    """Return what the module `tensorrt` of this version holds; raise ImportError where the board is to have none."""
+    """Return what the module `tensorrt` of this version holds."""
     table = json.loads((TABLES / (name + ".json")).read_text())
-    version = board("version") or table["version"]
     found = implemented()
-    RULES.update(table["rules"], version=version)
+    RULES.update(table["rules"], version=table["version"])
     for key, value in found.items():
         if isinstance(value, type):
             _restrict(value, table["classes"].get(key, ()))
     _restrict(values.Severity, table["classes"]["ILogger.Severity"])
     offered = {key: value for key, value in found.items() if key in table["module"]}
-    offered["__version__"] = version
+    offered["__version__"] = table["version"]
     return offered
 
 

@@ -1,19 +1,17 @@
 """A real S3-compatible server with one bucket."""
 
-import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 BUCKET = "models"
 
 
 @contextmanager
-def bucket(set_variable: Callable[[str, str], None], policy: Mapping[str, Any] | None = None) -> Iterator[str]:
+def bucket(set_variable: Callable[[str, str], None]) -> Iterator[str]:
     """Serve for as long as a `with` lasts; give the address of a folder that nobody else has.
 
-    set_variable: sets those of the environment by which the server is found. policy: of the bucket.
+    set_variable: sets those of the environment by which the server is found.
     """
     import boto3
     from moto.server import ThreadedMotoServer
@@ -27,8 +25,6 @@ def bucket(set_variable: Callable[[str, str], None], policy: Mapping[str, Any] |
     set_variable("AWS_DEFAULT_REGION", "us-east-1")
     client = boto3.client("s3")
     client.create_bucket(Bucket=BUCKET)
-    if policy is not None:
-        client.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(policy))
     client.close()
     try:
         yield f"s3://{BUCKET}/{uuid.uuid4().hex}"

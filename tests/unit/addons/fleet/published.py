@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Answers a GET, from the byte that was asked for on."""
+    """Answers a GET, from the byte that was asked for on, and takes what is PUT."""
 
     server: Server
 
@@ -77,6 +77,13 @@ class Handler(SimpleHTTPRequestHandler):
         self.end_headers()
         cut = self.server.cuts_after if "/blobs/" in self.path else None
         self.wfile.write(content[begin:][:cut])
+
+    def do_PUT(self) -> None:
+        path = Path(self.translate_path(self.path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(201)
+        self.end_headers()
 
     def log_message(self, *_: object) -> None:
         pass

@@ -1,31 +1,85 @@
 """An engine host that ends, hangs, does not start or dies: it is replaced, and no answer is wrong."""
 
 import errno
+import hashlib
 import logging
 import os
 import signal
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError
 from jetsel.base.host_settings import HostSettings
+from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosted import HostedBackend, HostedEngine
 from jetsel.engines.hosting.residents import RULES, Rules
-from tests.contract.tiny import PIXELS
-from tests.processes import children_with
+from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+from tests.processes import children_with, ended
 from tests.system import hosts
-from tests.system.engine_host.models import MATRIX, Make, images, is_gone, is_right, load, pid_of, tiny
 from tests.system.hosts import interpreter_after
 from tests.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
+CLASSES = 4
+MATRIX = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
+
+Make = Callable[..., HostedBackend]
+
+
+def tiny(folder: Path, name: str = "tiny", matrix: NDArray[np.float32] = MATRIX) -> Weights:
+    path = folder / f"{name}.onnx"
+    path.write_bytes(matrix_model(matrix))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Weights(name, path, digest, HEIGHT_PX, WIDTH_PX, matrix.shape[1])
+
+
+def load(backend: HostedBackend, weights: Weights) -> HostedEngine:
+    return backend.open(weights, concurrency=1, threads=1)
+
+
+def images(count: int = 1, seed: int = 0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=(count, 3, HEIGHT_PX, WIDTH_PX)).astype(np.float32)
+
+
+def is_right(engine: HostedEngine, seed: int = 0) -> bool:
+    batch = images(seed=seed)
+    return np.allclose(engine.infer(batch).logits, batch.reshape(1, PIXELS) @ MATRIX, atol=1e-5)
+
+
+def pid_of(backend: HostedBackend) -> int:
+    process = backend.supervisor.process
+    return process.pid
+
+
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make backends that end with the test."""
+
+    def begin(
+        interpreter: str | None = None,
+        rules: Rules = RULES,
+        changed: Callable[[], None] = lambda: None,
+        **settings: Any,
+    ) -> HostedBackend:
+        host = HostSettings(engines="/nonexistent", interpreter=interpreter, **settings)
+        return HostedBackend("onnxruntime", host, changed, rules)
+
+    with ended(begin, HostedBackend.close) as begun:
+        yield begun
 
 
 def test_the_host_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
