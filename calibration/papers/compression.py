@@ -23,8 +23,9 @@ from calibration.optimizing.clustered import clustered
 from calibration.optimizing.material import drawn
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
+from jetsel.train.optimize import compress
 from jetsel.train.optimize.material import normalised, pixels
-from jetsel.zoo import Family, Model, compress, scan
+from jetsel.zoo import Family, Model, scan
 from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import input_of, read_model
 

@@ -1,25 +1,31 @@
-"""Build EfficientNet-Lite as an ONNX graph from its published tensors.
+"""Read EfficientNet-Lite's published tensors without torch, and build its ONNX graph from them.
 
 The architecture is EfficientNet (Tan and Le, ICML 2019, Table 1) with the changes of the Lite variants (TensorFlow's
 tpu repository, models/official/efficientnet/lite): no squeeze-and-excitation, ReLU6 instead of swish, and first and
 last stages with fixed width and depth.
+
+The tensors are in torch's legacy format (torch.serialization._legacy_save): four pickles (a magic number, a version,
+facts of the machine, the tensors, which name their storages), a pickled list of those storages, and each storage's
+numbers, little-endian. Verify the file's hash first: only what a pickle may run is checked here.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import math
+import pickle
+import struct
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
-from jetsel.base.errors import ManifestError
 from jetsel.zoo.export import OPSET
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
 
 RECIPE = "efficientnet-lite graph 1"
 """Must be raised with each change after which the graph answers differently for the same tensors."""
@@ -51,6 +57,58 @@ DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
 """Variant -> factor of the number of blocks in each stage; the tensors' shapes give the widths."""
 
 
+class _Tensor(NamedTuple):
+    """A view of a storage: the arguments of torch._utils._rebuild_tensor_v2. storage: its key and type of numbers."""
+
+    storage: tuple[str, np.dtype[Any]]
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    requires_grad: bool
+    backward_hooks: Any
+
+
+_NAMES = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
+    ("torch", "FloatStorage"): np.dtype("<f4"),
+    ("torch", "LongStorage"): np.dtype("<i8"),
+}
+"""Module and name in a pickle -> what stands for it."""
+
+
+class _Tensors(pickle.Unpickler):
+    """Unpickles tensors, and refuses every other class and function without importing it."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the replacement for a name that tensors need; raises UnpicklingError for any other."""
+        if (module, name) not in _NAMES:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
+        return _NAMES[module, name]
+
+    def persistent_load(self, pid: Any) -> tuple[str, np.dtype[Any]]:
+        """Return the key and the type of a storage."""
+        _, kind, key, *_ = pid
+        return key, kind
+
+
+def tensors_in(content: bytes) -> dict[str, NDArray[Any]]:
+    """Return the tensors, float32 or int64, by name. content: of the file."""
+    file = io.BytesIO(content)
+    *_, tensors, keys = [_Tensors(file).load() for _ in range(5)]
+    kinds = dict(tensor.storage for tensor in tensors.values())
+    storages = {}
+    for key in keys:
+        (count,) = struct.unpack("<q", file.read(8))
+        storages[key] = np.frombuffer(file.read(count * kinds[key].itemsize), kinds[key])
+    return {name: _array(tensor, storages[tensor.storage[0]]) for name, tensor in tensors.items()}
+
+
+def _array(tensor: _Tensor, numbers: NDArray[Any]) -> NDArray[Any]:
+    steps = [step * numbers.itemsize for step in tensor.stride]
+    return np.array(as_strided(numbers[tensor.offset :], tensor.shape, steps))
+
+
 def digest(tensors: Tensors) -> str:
     """Return the sha256 of the tensors in the order of their names, in hexadecimal."""
     total = hashlib.sha256()
@@ -65,12 +123,9 @@ def graph_of(tensors: Tensors, variant: str) -> ModelProto:
     """Return a model (n, 3, height, width) -> logits (n, 1000), embedding (n, 1280), for images of any size.
 
     Batch normalisations are folded into the convolutions. Padding is SAME, which depends on the image's size, so one
-    graph serves every size. Raises ManifestError if the tensors are of another architecture.
+    graph serves every size. Raises KeyError if the tensors are of another architecture.
     """
-    try:
-        return _Graph(tensors).model(DEPTHS[variant])
-    except (LookupError, ValueError) as error:
-        raise ManifestError(f"not the tensors of EfficientNet-{variant}: {error}; download them again") from error
+    return _Graph(tensors).model(DEPTHS[variant])
 
 
 class _Graph:
@@ -84,9 +139,6 @@ class _Graph:
 
     def model(self, depth: float) -> ModelProto:
         """Return the whole graph. depth: factor of the number of blocks in each stage."""
-        import onnx
-        from onnx import TensorProto, helper
-
         for name, value in (("zero", 0.0), ("six", 6.0)):
             self._constant(name, np.array(value))
         tensor = self._convolution("input", "_conv_stem", "_bn0", stride=2)
@@ -112,7 +164,7 @@ class _Graph:
         )
         made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="jetsel")
         made.ir_version = _IR_VERSION
-        onnx.checker.check_model(made)
+        checker.check_model(made)
         return made
 
     def _block(self, given: str, prefix: str, stride: int) -> str:
@@ -160,13 +212,9 @@ class _Graph:
         return self._add("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
 
     def _constant(self, name: str, values: NDArray[Any]) -> str:
-        from onnx import numpy_helper
-
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
         return name
 
     def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> str:
-        from onnx import helper
-
         self._nodes.append(helper.make_node(kind, given, [made], name=made, **attributes))
         return made

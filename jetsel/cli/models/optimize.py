@@ -47,7 +47,7 @@ def optimize(
 ) -> None:
     """Make one cheaper model from MODEL, compare the two, and add it to the family as MODEL-METHOD.
 
-    int8 needs about 100 images; prune and factorise need labelled ones and pip install 'jetsel[export]', as does fp16.
+    int8 needs about 100 images; prune and factorise need labelled ones and pip install 'jetsel[export]'.
     An interrupted command continues when it is run again. Whether the model is used, `jetsel calibrate` decides.
     """
     from jetsel.base.state import state_folder

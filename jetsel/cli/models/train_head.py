@@ -72,13 +72,12 @@ def train_head(
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
-    from jetsel.zoo.heads import add_head
-    from jetsel.zoo.labels import Labels
+    from jetsel.zoo.adding import add_head
 
     site = read_site(config)
     values, zoo = site.config, site.zoo
     backbones, made, there = _planned(zoo, photos, backbone, family, name, replace=replace)
-    labels = Labels.parse(made.labels, photos)
+    labels = made.labels
     images = find(photos, labels, None, need_labels=True)
     place = check_before(values, labels, images, folder)
     shown = [(one.path, one.class_number) for one in images.photographs if one.class_number is not None]
@@ -130,13 +129,13 @@ def _planned(
     """Return the backbones, the family of the new heads, and the models that the heads replace, by name."""
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.zoo import pretrained
-    from jetsel.zoo.heads import family_of_heads, heads_beside
-    from jetsel.zoo.labels import table_of
+    from jetsel.zoo.labels import labels_of
+    from jetsel.zoo.placing import family_of_heads, heads_beside
 
     if name is None:
         backbone_family, names = _backbone(zoo, backbone or pretrained.FAMILY), class_names(photos)
         return backbone_family, *family_of_heads(
-            zoo, backbone_family, family, photos, table_of(names, str(photos)), replace=replace
+            zoo, backbone_family, family, photos, labels_of(names, str(photos)), replace=replace
         )
     if family is None:
         raise typer.BadParameter("it adds heads to a family that exists: name it with --family", param_hint="--name")

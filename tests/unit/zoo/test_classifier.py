@@ -147,7 +147,7 @@ def test_what_cannot_be_served_names_the_repair() -> None:
         (network(inputs=["images", "sizes"]), "takes 2 inputs"),
         (network(inputs=[]), r"\(none\)"),
         (network(elem_type=INT32), "is not of float32, uint8, float16, double: export it with float32"),
-        (network(sides=("n", 2, 8, 8)), "for images in colour or grey"),
+        (network(sides=("n", 2, 8, 8)), "for colour or grey images"),
         (network(sides=("n", 18)), r"\(\?, 18\)"),
         (network(sides=(4, 3, 2, 3)), "takes exactly 4 images"),
         (network(sides=("n", 3, 10**6, 10**6)), "at most 4096"),

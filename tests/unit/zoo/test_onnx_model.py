@@ -13,7 +13,7 @@ import pytest
 
 from jetsel.base.errors import ManifestError
 from jetsel.zoo import STARTER, scan
-from jetsel.zoo.onnx_model import Step, model_in, parameters, put_behind, read_model, read_whole
+from jetsel.zoo.onnx_model import Step, model_in, parameters, put_behind, read_file, read_model
 from tests.unit.zoo.making import EXTERNAL, LOCATION, TENSOR, WHOLE, field, onnx_file, varint
 from tests.unit.zoo.networks import FLOAT, PIXELS, WEIGHTS, network
 
@@ -120,8 +120,8 @@ def _beside(folder: Path, place: str = "w.data") -> Path:
 
 def test_weights_in_a_file_beside_it_are_taken_in(tmp_path: Path) -> None:
     path = _beside(tmp_path)
-    model, files = read_whole(path)
-    assert files == ("w.data",)
+    _, _, model, taken_in = read_file(path)
+    assert taken_in == ("w.data",)
     assert parameters(model) == WEIGHTS.size
     (tmp_path / "w.data").unlink()
     taken = onnx.numpy_helper.to_array(model.graph.initializer[0])

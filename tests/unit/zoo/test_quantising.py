@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import CalibrationError
+from jetsel.train.optimize.compress import int8
 from jetsel.zoo import STARTER
-from jetsel.zoo.compress import int8
 from jetsel.zoo.efficientnet_lite import graph_of
 from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model

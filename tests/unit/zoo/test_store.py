@@ -7,7 +7,7 @@ import pytest
 
 from jetsel.base.config import Models
 from jetsel.base.errors import ConfigError, ManifestError
-from jetsel.zoo import STARTER, Model, Zoo, model_folders, scan, verify
+from jetsel.zoo import STARTER, Labels, Model, Zoo, model_folders, scan, verify
 from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES
 from jetsel.zoo.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
 from jetsel.zoo.manifest import manifest_of
@@ -156,12 +156,12 @@ def test_files_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> Non
 OTHER = WHOLE + b"\x08\x07"
 
 
-def place(folder: Path, name: str, *, replaced: Model | None = None, weights: bytes = WHOLE) -> Path:
+def place(folder: Path, name: str, *, replaced: Model | None = None, weights: bytes = WHOLE) -> Model:
     sha256 = hashlib.sha256(weights).hexdigest()
     with working_folder(folder) as work:
         (work / "copy").write_bytes(weights)
         plain = described(name=name, file=f"pets.{name}.{sha256[:12]}.onnx", sha256=sha256, labels="pets.tsv")
-        return put(work, work / "copy", LABELS.encode(), manifest_of(plain), replaced)
+        return put(work, work / "copy", Labels.parse(LABELS.encode(), "pets.tsv"), manifest_of(plain), replaced)
 
 
 def models(folder: Path) -> dict[str, Model]:
