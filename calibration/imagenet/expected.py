@@ -59,7 +59,8 @@ def answers_in_8_bits(wheels: dict[str, Path]) -> dict[str, NDArray[np.float16]]
         graph, _ = graph_in(wheels[variant], variant)
         for signs in ("", SYMMETRIC):
             name = f"{variant}-{side_px}"
-            content = in_8_bits(graph, name, symmetric=bool(signs)).SerializeToString()
+            quantised, _ = in_8_bits(graph, name, symmetric=bool(signs))
+            content = quantised.SerializeToString()
             session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
             (logits,) = session.run(["logits"], {"input": drawn(side_px)})
             found[f"{name}{INT8}{signs}"] = logits.astype(np.float16)

@@ -190,22 +190,15 @@ def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, fold
     head: the content of its file. classes: number of the backbone's own classes. The backbone's file is copied unless
     the folder holds it already.
     """
-    before, digest = backbone.manifest, hashlib.sha256(head).hexdigest()
-    file = f"{family.name}.{before.name}.{digest[:12]}.npz"
+    before, sha256 = backbone.manifest, hashlib.sha256(head).hexdigest()
+    file = f"{family.name}.{before.name}.{sha256[:12]}.npz"
+    classes = classes if before.head is None else before.head.backbone_classes
+    source = f"{family.source}, on {before.provenance.source}"
     manifest = before.changed(
         family=family.name,
         labels=family.labels.file_of(family.name),
-        head=ManifestHead(
-            file=file,
-            sha256=digest,
-            backbone_classes=classes if before.head is None else before.head.backbone_classes,
-        ),
-        provenance=structs.replace(
-            before.provenance,
-            source=f"{family.source}, on {before.provenance.source}",
-            origin=family.origin,
-            precision_choice=None,
-        ),
+        head=ManifestHead(file=file, sha256=sha256, backbone_classes=classes),
+        provenance=structs.replace(before.provenance, source=source, origin=family.origin, precision_choice=None),
     )
     with working_folder(folder if old is None else old.directory) as work:
         copy = work / "model.onnx"

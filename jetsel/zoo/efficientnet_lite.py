@@ -36,23 +36,9 @@ _IR_VERSION = 8  # the newest that ONNX Runtime 1.10, the last for Python 3.6, l
 Tensors = Mapping[str, NDArray[Any]]
 
 
-class _Stage(NamedTuple):
-    """One row of Table 1: number of blocks, side of their kernels, stride of the first block."""
+_STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
+"""Number of blocks and stride of the first block of each row of Table 1; the tensors' shapes give the kernels."""
 
-    blocks: int
-    kernel: int
-    stride: int
-
-
-_STAGES = (
-    _Stage(1, 3, 1),
-    _Stage(2, 3, 2),
-    _Stage(2, 5, 2),
-    _Stage(3, 3, 2),
-    _Stage(3, 5, 1),
-    _Stage(4, 5, 2),
-    _Stage(1, 3, 1),
-)
 DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
 """Variant -> factor of the number of blocks in each stage; the tensors' shapes give the widths."""
 
@@ -143,10 +129,10 @@ class _Graph:
             self._constant(name, np.array(value))
         tensor = self._convolution("input", "_conv_stem", "_bn0", stride=2)
         number = 0
-        for place, stage in enumerate(_STAGES):
+        for place, (blocks, stride) in enumerate(_STAGES):
             is_fixed = place in (0, len(_STAGES) - 1)
-            for block in range(stage.blocks if is_fixed else math.ceil(depth * stage.blocks)):
-                tensor = self._block(tensor, f"_blocks.{number}.", stage.stride if block == 0 else 1)
+            for block in range(blocks if is_fixed else math.ceil(depth * blocks)):
+                tensor = self._block(tensor, f"_blocks.{number}.", stride if block == 0 else 1)
                 number += 1
         tensor = self._convolution(tensor, "_conv_head", "_bn1")
         self._add("GlobalAveragePool", [tensor], "pooled")
@@ -172,9 +158,7 @@ class _Graph:
         tensor, expand = given, f"{prefix}_expand_conv"
         if f"{expand}.weight" in self._tensors:
             tensor = self._convolution(tensor, expand, f"{prefix}_bn0")
-        tensor = self._convolution(
-            tensor, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride, is_depthwise=True
-        )
+        tensor = self._convolution(tensor, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride)
         tensor = self._convolution(tensor, f"{prefix}_project_conv", f"{prefix}_bn2", is_bounded=False)
         if stride == 1 and self._channels[given] == self._channels[tensor]:
             self._channels[f"{prefix}sum"] = self._channels[given]
@@ -182,14 +166,7 @@ class _Graph:
         return tensor
 
     def _convolution(
-        self,
-        given: str,
-        name: str,
-        normalisation: str,
-        *,
-        stride: int = 1,
-        is_depthwise: bool = False,
-        is_bounded: bool = True,
+        self, given: str, name: str, normalisation: str, *, stride: int = 1, is_bounded: bool = True
     ) -> str:
         """Add a convolution with its normalisation folded in, and ReLU6 if it is bounded."""
         mean, variance, gain, shift = (
@@ -206,7 +183,7 @@ class _Graph:
             name,
             kernel_shape=kernel.shape[2:],
             strides=[stride, stride],
-            group=len(kernel) if is_depthwise else 1,
+            group=len(kernel) if kernel.shape[1] == 1 else 1,  # one filter for each channel
             auto_pad="SAME_UPPER",
         )
         return self._add("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name

@@ -5,6 +5,7 @@ A model exists if its manifest does: the manifest is the record of jetsel.base.v
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from msgspec import structs
 
 from jetsel.base import files, versions
 from jetsel.base.errors import ManifestError, did_you_mean
-from jetsel.base.files import read_bounded, sha256_of
+from jetsel.base.files import read_bounded
 from jetsel.base.names import RULE, exact, path_text, plain_name
 from jetsel.base.versions import publish, withdraw
 from jetsel.image import InputSpec
@@ -222,7 +223,9 @@ def put(
     for name, content in {manifest.labels: labels.content, **others}.items():
         (work / name).write_bytes(content)
     _write(work / target.name, manifest)
-    new = [name for name in manifest.files if not _is_same(work / name, folder / name)]
+    there = [name for name in manifest.files if (folder / name).is_file()]
+    same = [name for name in there if filecmp.cmp(work / name, folder / name, shallow=False)]
+    new = [name for name in manifest.files if name not in same]
     publish(work, [*new, target.name], () if replaced is None else replaced.manifest.files)
     return Model(manifest, target)
 
@@ -253,10 +256,6 @@ def take_out(model: Model) -> None:
     """
     with working_folder(model.directory) as work:
         withdraw(work, model.manifest_path.name, model.manifest.files)
-
-
-def _is_same(new: Path, old: Path) -> bool:
-    return old.is_file() and sha256_of(new) == sha256_of(old)
 
 
 def _is_named(folder: Path, name: str) -> bool:

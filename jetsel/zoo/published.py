@@ -11,6 +11,7 @@ from typing import Any
 
 from jetsel.base.errors import DownloadError, ManifestError, did_you_mean, pip_install
 from jetsel.zoo.adding import ModelDescription
+from jetsel.zoo.conventions import CROPPED
 from jetsel.zoo.export import export
 from jetsel.zoo.labels import labels_of
 from jetsel.zoo.manifest import Provenance
@@ -36,12 +37,16 @@ def published(
         raise ManifestError(
             f"{reference}: nothing of this name can be pulled{near}: use {NAME}, or torchvision:MODEL as in {EXAMPLE}"
         )
-    torchvision = import_torchvision()
+    try:
+        import torchvision
+    except ImportError as error:
+        raise ManifestError(NEEDS_TORCH) from error
     chosen = _chosen(torchvision, name, weights)
-    tell(f"fetching {chosen.url.rpartition('/')[2]}")
-    checkpoint = _fetched(chosen.url, mirror, folder)
+    file = chosen.url.rpartition("/")[2]
+    tell(f"fetching {file}")
+    _fetch(chosen.url if mirror is None else f"{mirror.rstrip('/')}/{file}", name, folder)
     tell("exporting it to ONNX")
-    net = _built(torchvision, name, chosen, checkpoint)
+    net = torchvision.models.get_model(name, weights=chosen, progress=False)  # finds the checkpoint in `folder`
     preset = chosen.transforms()
     side_px = preset.crop_size[0]
     onnx = folder / f"{name}.onnx"
@@ -56,23 +61,13 @@ def published(
         spec=spec_of(preset),
         input_px=(side_px, side_px),
         provenance=Provenance(
-            source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({checkpoint.name})",
+            source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({file})",
             notice=f"Published weights, trained on {data}: users must find out whether the terms of that data allow "
             "the use.",
         ),
         origin=f"torchvision, trained on {data.lower()}",
     )
     return PretrainedModel(onnx, description, example, TOLERANCE)
-
-
-def import_torchvision() -> Any:
-    """Import torchvision; raises ManifestError if it, or torch, is not installed."""
-    try:
-        import torch  # noqa: F401  # torchvision needs torch
-        import torchvision
-    except ImportError as error:
-        raise ManifestError(NEEDS_TORCH) from error
-    return torchvision
 
 
 def _chosen(torchvision: Any, name: str, weights: str) -> Any:
@@ -87,50 +82,36 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
     return all_weights[weights]
 
 
-def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
-    """Download a checkpoint to the place where torch looks for it, verify its hash, and return its path."""
-    import torch
+def _fetch(place: str, name: str, folder: Path) -> None:
+    """Download a checkpoint to the place where torch looks for it, and verify its hash and that it holds only tensors.
 
-    file = url.rpartition("/")[2]
-    hashed = _HASHED.search(file)
-    if hashed is None:
-        raise ManifestError(f"{file}: its name holds no hash, so it cannot be verified: pull another model")
-    path = folder / "checkpoints" / file
-    path.parent.mkdir()
-    place = url if mirror is None else f"{mirror.rstrip('/')}/{file}"
-    try:
-        torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
-    except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
-        raise DownloadError(f"{place}: {error}; try again, or name another mirror with --from URL") from error
-    return path
-
-
-def _built(torchvision: Any, name: str, chosen: Any, checkpoint: Path) -> Any:
-    """Return torchvision's network with the downloaded weights.
-
-    torchvision's loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forged file.
-    So torch's safe loader, which accepts only tensors, reads the checkpoint first.
+    torchvision's own loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forgery.
     """
     import torch
 
+    path = folder / "checkpoints" / place.rpartition("/")[2]
+    hashed = _HASHED.search(path.name)
+    if hashed is None:
+        raise ManifestError(f"{path.name}: its name holds no hash, so it cannot be verified: pull another model")
+    path.parent.mkdir()
+    torch.hub.set_dir(str(folder))
     try:
-        torch.load(checkpoint, map_location="cpu", weights_only=True)
-        torch.hub.set_dir(str(checkpoint.parent.parent))  # torch finds the checkpoint there
-        return torchvision.models.get_model(name, weights=chosen, progress=False)
-    except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ManifestError(f"{checkpoint.name}: holds no weights of {name}: {reason}; name another mirror") from error
+        torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
+        torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, KeyError, EOFError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ManifestError(f"{path.name}: holds no weights of {name}: {reason}; name another mirror") from error
+    except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
+        raise DownloadError(f"{place}: {error}; try again, or name another mirror with --from URL") from error
 
 
 def spec_of(preset: Any) -> dict[str, Any]:
     """Return torchvision's evaluation preset as values of InputSpec: resize the shorter side, crop, normalise."""
     kind = preset.interpolation.value
     return {
-        "resize": "shorter-side",
+        **CROPPED,
         "resize_px": preset.resize_size[0],
         "interpolation": f"antialiased-{kind}" if preset.antialias else kind,
-        "crop": "center",
-        "channels": "rgb",
         "mean": tuple(preset.mean),
         "std": tuple(preset.std),
     }

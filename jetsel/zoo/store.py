@@ -217,10 +217,8 @@ def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
     try:
         return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
     except FileNotFoundError:
-        raise ConfigError(
-            f"{current}: does not point to a folder: remove it, and run `jetsel agent run`, which installs the plan "
-            "again"
-        ) from None
+        repair = "remove it, and run `jetsel agent run`, which installs the plan again"
+        raise ConfigError(f"{current}: does not point to a folder: {repair}") from None
 
 
 def own_folder(environment: Mapping[str, str] | None = None) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+import torchvision
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -18,10 +19,8 @@ from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.zoo import scan
 from jetsel.zoo.export import export
 from jetsel.zoo.onnx_model import read_model
-from jetsel.zoo.published import import_torchvision, spec_of
+from jetsel.zoo.published import spec_of
 from tests.unit.zoo.test_store import models
-
-torchvision = import_torchvision()
 
 WIDTHS = {"mobilenet_v2": 1280, "mobilenet_v3_small": 1024, "resnet18": 512, "resnet50": 2048, "efficientnet_b0": 1280}
 

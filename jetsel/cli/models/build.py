@@ -52,7 +52,7 @@ def build(
 
     from jetsel.base.errors import JetselError
     from jetsel.cli.models.candidates import BACKEND, order_of, requested_candidates, runs_on_tensorrt
-    from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
+    from jetsel.cli.models.samples import built_in_images, images_in
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
     from jetsel.site import config_file
@@ -68,9 +68,9 @@ def build(
     builder = Builder(settings, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = (
-        BuiltInPhotographs(limits, decode_px)
+        built_in_images(limits, decode_px)
         if photographs is None
-        else PhotographFolder(photographs, MOST_COMPARED, limits, decode_px)
+        else images_in(photographs, MOST_COMPARED, limits, decode_px)
     )
     tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
@@ -87,9 +87,8 @@ def build(
             except JetselError as error:
                 was_built, fault = False, str(error)
         outcome = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)
-        tell(
-            f"{one.family.name} {one.name}: {' '.join(outcome.replace(f'{one.name}: ', '', 1).split())}", is_result=True
-        )
+        words = " ".join(outcome.replace(f"{one.name}: ", "", 1).split())
+        tell(f"{one.family.name} {one.name}: {words}", is_result=True)
         record, engine = (None, None) if plan is None else (plan.record, str(plan.path))
         about = {"family": one.family.name, "name": one.name, "was_built": was_built, "fault": fault}
         rows.append(about | {"engine": engine, "record": record})

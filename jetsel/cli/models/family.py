@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_
 from functools import partial
@@ -19,7 +19,7 @@ from jetsel.base.errors import ManifestError
 from jetsel.calibrate.record.durations import run_by_turns
 from jetsel.cli.models.candidates import BACKEND
 from jetsel.cli.models.listing import described
-from jetsel.cli.models.placed import notes_of, put
+from jetsel.cli.models.placed import notes_of, print_notes, put
 from jetsel.cli.options import print_json
 from jetsel.cli.terminal import console, milliseconds, table
 from jetsel.engines import Backends, warm_up
@@ -78,10 +78,10 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     """Add each missing model in one precision, or in both. Raises ManifestError or EngineFailedError."""
     folder = pull.folder
     folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
-    families = [one.models for one in scan(folders).families.values() if pull.family in (None, one.name)]
+    families = [one.by_name for one in scan(folders).families.values() if pull.family in (None, one.name)]
     pulled = Pulled()
     for pair in pairs:
-        installed = next((models for models in families if any(_namesake(models, rung) for rung in pair)), ())
+        installed = next((models for models in families if any(_namesake(models, rung) for rung in pair)), {})
         there = [_there(installed, rung) for rung in pair]
         are_both = all(model is not None and model.manifest.provenance.precision_choice is None for model in there)
         if pull.both or (are_both and not pull.replace):
@@ -92,7 +92,7 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     return pulled
 
 
-def _take_faster(pair: RungPair, installed: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
+def _take_faster(pair: RungPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
     """Add the precision that is faster here, if it is missing, and remove the other one."""
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _there(installed, pair.int8)
@@ -110,7 +110,8 @@ def _take(
 ) -> None:
     """Add a model, if it is not `there` already; if another machine chose its precision, write it again."""
     before = None if there is None else there.manifest.provenance.precision_choice
-    if there is None or pull.replace or _place_of(before) != _place_of(choice):
+    is_elsewhere = before != choice and (before is None or choice is None or before.machine != choice.machine)
+    if there is None or pull.replace or is_elsewhere:
         tell(f"trying {rung.wanted.name}")
         check_answers(rung, pull.values)
         provenance = structs.replace(rung.wanted.provenance, precision_choice=choice)
@@ -121,33 +122,26 @@ def _take(
     pulled.models.append(there)
 
 
-def _place_of(choice: PrecisionChoice | None) -> tuple[str | None] | None:
-    """Return the machine of a choice as a tuple, None for no choice."""
-    return None if choice is None else (choice.machine,)
-
-
 def tell(line: str) -> None:
     """Print the next step if standard error is a terminal."""
     if sys.stderr.isatty():
         typer.echo(line, err=True)
 
 
-def _there(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
+def _there(installed: Mapping[str, Model], rung: PretrainedModel) -> Model | None:
     """Return the installed model with the same recipe, None if there is none."""
     model = _namesake(installed, rung)
     return model if model is not None and model.manifest.tensors == rung.wanted.tensors else None
 
 
-def _namesake(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
+def _namesake(installed: Mapping[str, Model], rung: PretrainedModel) -> Model | None:
     """Return the installed model with the same name, weights and size, whatever its recipe; heads do not count."""
-    wanted = rung.wanted
-    for model in installed:
-        manifest, tensors = model.manifest, model.manifest.tensors
-        is_same = tensors is not None and wanted.tensors is not None and tensors.sha256 == wanted.tensors.sha256
-        size_px = (manifest.input.width_px, manifest.input.height_px)
-        if is_same and (manifest.name, size_px, manifest.head) == (wanted.name, wanted.input_px, None):
-            return model
-    return None
+    model, wanted = installed.get(rung.wanted.name), rung.wanted
+    if model is None or model.manifest.tensors is None or wanted.tensors is None:
+        return None
+    size_px = (model.manifest.input.width_px, model.manifest.input.height_px)
+    is_same = model.manifest.tensors.sha256 == wanted.tensors.sha256 and size_px == wanted.input_px
+    return model if is_same and model.manifest.head is None else None
 
 
 def check_answers(model: PretrainedModel, values: Config) -> None:
@@ -187,8 +181,7 @@ def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
     if pulled.removed:
         typer.echo(f"removed, since the other precision is faster here: {', '.join(pulled.removed)}")
     typer.echo(f"notice: {first.provenance.notice}")
-    for note in notes:
-        typer.echo(f"note: {note}")
+    print_notes(notes)
     if pulled.added:
         typer.echo("to use them in a running daemon: jetsel reload")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -141,8 +141,7 @@ def report(added: Added, source: str, values: Config, *, json: bool) -> None:
         typer.echo(change)
     typer.echo(f"its source: {source}")
     typer.echo(f"its manifest: {added.model.manifest_path}")
-    for note in notes:
-        typer.echo(f"note: {note}")
+    print_notes(notes)
     typer.echo("to use it in a running daemon: jetsel reload")
 
 
@@ -175,3 +174,9 @@ def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) ->
         names = ", ".join(f'"{name}"' for name in dict.fromkeys([*only, *added]))
         notes.append(f"`only` under [models] excludes it: write only = [{names}]")
     return notes
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print each note on a line of its own."""
+    for note in notes:
+        typer.echo(f"note: {note}")

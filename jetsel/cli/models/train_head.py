@@ -68,7 +68,7 @@ def train_head(
     from jetsel.calibrate.judge.words import half_width
     from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record import find, loaded_models
-    from jetsel.cli.models.placed import notes_of
+    from jetsel.cli.models.placed import notes_of, print_notes
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
@@ -83,7 +83,7 @@ def train_head(
     shown = [(one.path, one.class_number) for one in images.photographs if one.class_number is not None]
     decode_px = (backbones if name is None else zoo.families[made.name]).decode_px  # as in the daemon
     if not json:
-        _print_notes(made.notes)
+        print_notes(made.notes)
     with ProgressOutput(quiet=json) as output, loaded_models(backbones, values) as engines:
         embedded = see(shown, backbones.models, engines, site.limits, decode_px, output.step)
         trained = train(embedded, labels.names, output.step)
@@ -92,8 +92,7 @@ def train_head(
     classes = len(backbones.labels.wnids)
     models = [
         add_head(model, trained[new].head.content(learned), classes, made, place, there.get(new))
-        for model in backbones.models
-        for new in [model.manifest.name]
+        for new, model in backbones.by_name.items()
     ]
     notes = notes_of(values, models[0].directory, made.name, list(trained))
     accuracies = {new: one.accuracy for new, one in trained.items() if isinstance(one.accuracy, float)}
@@ -113,14 +112,9 @@ def train_head(
         typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images ({count:,} images, \u00b1 {half:.0f})")
     if unmeasured is not None:
         typer.echo(f"accuracy not known: {unmeasured}")
-    _print_notes(notes)
+    print_notes(notes)
     others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
     typer.echo(f"next: jetsel calibrate {others} --family {made.name}; jetsel reload, if a daemon runs")
-
-
-def _print_notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        typer.echo(f"note: {note}")
 
 
 def _planned(

@@ -6,6 +6,7 @@ import copy
 import tempfile
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +25,10 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
     around 0, which TensorRT demands; ONNX Runtime is faster with unsigned ones. Raises CalibrationError if an operator
     cannot be quantised.
     """
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
-    class Reader(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
-        """Gives the quantiser one image at a time."""
-
-        def __init__(self) -> None:
-            name = input_of(model)
-            self._left = iter([{name: image[None]} for image in shown[:MOST_SHOWN]])
-
-        def get_next(self) -> dict[str, NDArray[np.float32]] | None:
-            return next(self._left, None)
-
+    left = iter([{input_of(model): image[None]} for image in shown[:MOST_SHOWN]])
+    reader = SimpleNamespace(get_next=lambda: next(left, None))  # gives the quantiser one image at a time
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecation warnings of older quantisers
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
@@ -46,7 +39,7 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
             quantize_static(
                 before,
                 after,
-                Reader(),
+                reader,
                 quant_format=QuantFormat.QDQ,
                 per_channel=True,
                 activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8,

