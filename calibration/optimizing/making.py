@@ -27,11 +27,10 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
+from jetsel.train.optimize.compress import for_size, operations
 from jetsel.zoo import Model, scan
 from jetsel.zoo.adding import derived
-from jetsel.zoo.graph import for_size, operations
-from jetsel.zoo.onnx_model import input_of as input_name
-from jetsel.zoo.onnx_model import model_in, parameters, read_model
+from jetsel.zoo.onnx_model import inputs_of, model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder
 
 if TYPE_CHECKING:
@@ -112,8 +111,7 @@ def _for_input(model: Model, graph: ModelProto, spec: InputSpec) -> bytes:
 
     changed = ModelProto()
     changed.CopyFrom(graph)
-    (value,) = (one for one in changed.graph.input if one.name == input_name(changed))
-    sides = value.type.tensor_type.shape.dim[2:]
+    sides = inputs_of(changed)[0].type.tensor_type.shape.dim[2:]
     if not any(side.HasField("dim_value") for side in sides):
         return model.path.read_bytes()
     for side, size in zip(sides, (spec.height_px, spec.width_px), strict=True):

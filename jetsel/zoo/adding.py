@@ -21,8 +21,7 @@ from jetsel.zoo.onnx_model import OnnxFile, parameters
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, put, working_folder
 from jetsel.zoo.store import STARTER, Model, Zoo, scan
 
-Try = Callable[[Weights], TrialRun]
-"""Runs a model."""
+Try = Callable[[Weights], TrialRun]  # runs a model
 Check = Callable[[Weights, Labels, Manifest | None], Preprocessing | None]
 """Returns the preprocessing for the manifest; raises if it is wrong, or if there is no manifest yet."""
 
@@ -59,22 +58,21 @@ class Where:
     @classmethod
     def of(cls, folders: Sequence[Path], default: Path, folder: Path | None) -> Where:
         """Read the models: those in `folders`, which the daemon reads, unless the owner's folder is another."""
-        is_read = folder is None or folder.resolve() in [one.resolve() for one in folders]
-        return cls(scan(folders if is_read or folder is None else [folder][: folder.is_dir()]), default, folder)
+        if folder is None or folder.resolve() in [one.resolve() for one in folders]:
+            return cls(scan(folders), default, folder)
+        return cls(scan([folder] if folder.is_dir() else []), default, folder)
 
     def replaced_model(self, family: str, name: str, *, replace: bool) -> Model | None:
         """Return the model of this name to replace, None if there is none; raises ManifestError if it must stay."""
         there = self.zoo.models(family).get(name)
-        if there is not None and self.folder is not None and self.folder.resolve() != there.directory.resolve():
-            raise ManifestError(
-                f"--folder {self.folder}: the daemon reads {name} of family {family} from {there.directory} too: "
-                "choose another name with --name"
-            )
-        if there is not None and not replace:
-            raise ManifestError(
-                f"family {family} has a model {name} in {there.directory}: choose another name with --name; --replace "
-                "overwrites it"
-            )
+        if there is None:
+            return None
+        where = f"family {family} has a model {name} in {there.directory}"
+        if self.folder is not None and self.folder.resolve() != there.directory.resolve():
+            reason = f"{where}, which the daemon reads too"
+            raise ManifestError(f"--folder {self.folder}: {reason}: choose another name with --name")
+        if not replace:
+            raise ManifestError(f"{where}: choose another name with --name; --replace overwrites it")
         return there
 
 

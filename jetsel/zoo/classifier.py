@@ -83,8 +83,7 @@ class Classifier:
         if self.behind or self.logits != LOGITS or LOGITS not in outputs:
             put_behind(changed, self.logits, LOGITS, self.behind)
         keep_outputs(changed, (LOGITS, EMBEDDING))
-        content: bytes = changed.SerializeToString()
-        return content
+        return bytes(changed.SerializeToString())
 
     def spec(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the given values of InputSpec (without the size), changed as the graph's type and channels imply.
@@ -147,28 +146,19 @@ def _input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
     if kind is None:
         raise ManifestError(f"its input {value.name} is not of {', '.join(_TYPES)}: export it with float32")
     shape = [max(side.dim_value, 0) for side in tensor.shape.dim] if tensor.HasField("shape") else [0] * 4
-    channels, is_last = _layout(value.name, shape)
+    layouts = ((3, 1), (3, 3), (1, 1), (1, 3), (0, 1))  # channels and their place; an open dimension is 0
+    layout = next((one for one in layouts if len(shape) == 4 and shape[one[1]] == one[0]), None)
+    if layout is None:
+        sides = ", ".join(str(side or "?") for side in shape)
+        reason = f"is ({sides}), not (n, 3, height, width)"
+        raise ManifestError(f"its input {value.name} {reason}: export it for images in colour or grey")
+    channels, is_last = layout[0] or 3, layout[1] == 3
     batch = shape[0]
     if batch > 1:
         raise ManifestError(f"takes exactly {batch} images at a time: export it with a variable batch size, or with 1")
     height_px, width_px = _size(shape[1:3] if is_last else shape[2:], input_px)
     readers = {node.op_type for node in model.graph.node if value.name in node.input}
     return GraphInput(kind, is_last, batch or None, channels, height_px, width_px, readers == {"Cast"})
-
-
-def _layout(value: str, shape: list[int]) -> tuple[int, bool]:
-    """Return the number of channels, and whether they are the last dimension; raises ManifestError for other shapes.
-
-    shape: an open dimension is 0.
-    """
-    if len(shape) == 4:
-        for channels, side in ((3, 1), (3, 3), (1, 1), (1, 3), (0, 1)):
-            if shape[side] == channels:
-                return channels or 3, side == 3
-    sides = ", ".join(str(side or "?") for side in shape)
-    raise ManifestError(
-        f"its input {value} is ({sides}), not (n, 3, height, width): export it for colour or grey images"
-    )
 
 
 def _size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]:

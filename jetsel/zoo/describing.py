@@ -85,36 +85,29 @@ def describe(file: OnnxFile, options: Sequence[Said], tell: Callable[[str], None
     """
     values: Values = {}
     sources: dict[str, str] = {}
+    lines: list[str] = []
     for source in (*options, *_sources(file, tell), Said("by default", _DEFAULTS)):
         passed_over = {*values, *(_GEOMETRY if "resize" in values else ())}
         new = {key: one for key, one in source.values.items() if one is not None and key not in passed_over}
+        if (labels := new.pop("labels", None)) is not None:
+            new = {"labels": labels_in(labels, source.source, tell), **new}
         values |= new
         sources |= dict.fromkeys(new, source.source)
+        lines += [f"{source.source}: {'; '.join(f'{key} {_in_words(one)}' for key, one in new.items())}"] * bool(new)
     if "labels" not in values:
-        raise ManifestError(
-            f"{file.path}: neither the file nor one beside it names the classes: use --labels FILE, with one name on "
-            "each line in the order of the outputs"
-        )
-    labels = labels_in(values.pop("labels"), sources["labels"], tell)
-    lines = _lines({"labels": f"{len(labels.names)} classes", **values}, sources)
+        what = "neither the file nor one beside it names the classes"
+        raise ManifestError(f"{file.path}: {what}: use --labels FILE, with one name a line in the outputs' order")
     input_px = values.pop("input_px", None)
-    is_fixed = all(side.dim_value for side in _image(file.model).shape.dim[1:])
-    if is_fixed and sources.get("input_px") != "--input":
+    if sources.get("input_px") != "--input" and all(side.dim_value for side in _image(file.model).shape.dim[1:]):
         input_px = None
     values.pop("inexact", None)
-    return Description(labels, values, input_px, sources, lines)
+    return Description(values.pop("labels"), values, input_px, sources, lines)
 
 
-def _lines(values: Values, sources: dict[str, str]) -> list[str]:
-    words = {
-        key: " ".join(f"{one:.4g}" for one in value) if isinstance(value, tuple) else str(value)
-        for key, value in values.items()
-        if value is not None
-    }
-    return [
-        f"{source}: {'; '.join(f'{key} {text}' for key, text in words.items() if sources[key] == source)}"
-        for source in dict.fromkeys(sources[key] for key in words)
-    ]
+def _in_words(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(f"{one:.4g}" for one in value)
+    return f"{len(value.names)} classes" if isinstance(value, Labels) else str(value)
 
 
 def _image(model: ModelProto) -> TypeProto.Tensor:
@@ -155,10 +148,8 @@ def of_ultralytics(props: Values) -> Values:
     if not {"task", "names"} <= set(props):
         return {}
     if props["task"] != "classify":
-        raise ManifestError(
-            f"its metadata names the task {props['task']}, which answers with more than one class for the whole image: "
-            "export a model of the task classify, such as yolo11n-cls.pt"
-        )
+        what = f"it is of the task {props['task']}, not of the task classify"
+        raise ManifestError(f"{what}: export a classifier of whole images, such as yolo11n-cls.pt")
     height_px, width_px = map(int, _numbers(props.get("imgsz", 224), 2))
     geometry = STRETCHED if height_px != width_px else {}  # as in classify_transforms
     return {**CONVENTIONS["ultralytics"], **geometry, "labels": props["names"], "input_px": (width_px, height_px)}

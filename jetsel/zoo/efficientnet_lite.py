@@ -18,7 +18,7 @@ import pickle
 import struct
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -34,29 +34,14 @@ _EPSILON = 1e-3  # of batch normalisation, as in the reference
 _IR_VERSION = 8  # the newest that ONNX Runtime 1.10, the last for Python 3.6, loads
 
 Tensors = Mapping[str, NDArray[Any]]
-
-
 _STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
 """Number of blocks and stride of the first block of each row of Table 1; the tensors' shapes give the kernels."""
 
 DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
 """Variant -> factor of the number of blocks in each stage; the tensors' shapes give the widths."""
-
-
-class _Tensor(NamedTuple):
-    """A view of a storage: the arguments of torch._utils._rebuild_tensor_v2. storage: its key and type of numbers."""
-
-    storage: tuple[str, np.dtype[Any]]
-    offset: int
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    requires_grad: bool
-    backward_hooks: Any
-
-
 _NAMES = {
     ("collections", "OrderedDict"): OrderedDict,
-    ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
+    ("torch._utils", "_rebuild_tensor_v2"): lambda *view: view,  # a storage, offset, shape, stride, and more
     ("torch", "FloatStorage"): np.dtype("<f4"),
     ("torch", "LongStorage"): np.dtype("<i8"),
 }
@@ -81,18 +66,16 @@ class _Tensors(pickle.Unpickler):
 def tensors_in(content: bytes) -> dict[str, NDArray[Any]]:
     """Return the tensors, float32 or int64, by name. content: of the file."""
     file = io.BytesIO(content)
-    *_, tensors, keys = [_Tensors(file).load() for _ in range(5)]
-    kinds = dict(tensor.storage for tensor in tensors.values())
-    storages = {}
+    *_, views, keys = [_Tensors(file).load() for _ in range(5)]
+    kinds = dict(storage for storage, *_ in views.values())
+    storages, tensors = {}, {}
     for key in keys:
         (count,) = struct.unpack("<q", file.read(8))
         storages[key] = np.frombuffer(file.read(count * kinds[key].itemsize), kinds[key])
-    return {name: _array(tensor, storages[tensor.storage[0]]) for name, tensor in tensors.items()}
-
-
-def _array(tensor: _Tensor, numbers: NDArray[Any]) -> NDArray[Any]:
-    steps = [step * numbers.itemsize for step in tensor.stride]
-    return np.array(as_strided(numbers[tensor.offset :], tensor.shape, steps))
+    for name, ((key, kind), offset, shape, stride, *_) in views.items():
+        steps = [step * kind.itemsize for step in stride]
+        tensors[name] = np.array(as_strided(storages[key][offset:], shape, steps))
+    return tensors
 
 
 def digest(tensors: Tensors) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import torch
 
 OPSET = 13  # ONNX Runtime 1.10, the last for Python 3.6, loads it; so does TensorRT 8.2
-_BATCH = 2  # of the example; reveals an embedding whose first dimension is not the batch
 
 
 class Example(NamedTuple):
@@ -37,7 +36,7 @@ def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> E
     """
     import torch
 
-    batch = torch.randn(_BATCH, 3, height_px, width_px, generator=torch.Generator().manual_seed(0))
+    batch = torch.randn(2, 3, height_px, width_px, generator=torch.Generator().manual_seed(0))
     net = net.eval()
     try:
         # stdout: the exporter prints a whole graph that it cannot export. dynamo=False is deprecated, but the other

@@ -142,8 +142,7 @@ def _of_value(value: Any, source: str) -> list[str]:
     return [", ".join(row) for row in rows]
 
 
-MAX_BYTES = 16 * 2**20
-"""A larger labels file is refused unread; the 21,841 classes of all of ImageNet take under 2 MB."""
+MAX_BYTES = 16 * 2**20  # a larger labels file is refused unread; the 21,841 classes of all of ImageNet take under 2 MB
 
 
 @dataclass(frozen=True)
@@ -230,9 +229,7 @@ def labels_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> L
     rows = []
     for number, (name, shown) in enumerate(zip(names, first, strict=True)):
         if not shown or len(name.splitlines()) > 1 or "\t" in name:
-            raise ManifestError(
-                f"{source}, class {number + 1}: {name[:40]!r} is not a name; write one class on each line"
-            )
+            raise ManifestError(f"{source}, class {number + 1}: {name[:40]!r} is not a name; write one class a line")
         if spellings.setdefault(exact(shown), shown) != shown:
             raise ManifestError(
                 f"{source}: {shown!a} and {spellings[exact(shown)]!a} are one name, {shown}, in two forms of Unicode: "

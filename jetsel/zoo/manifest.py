@@ -14,8 +14,7 @@ from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.image import InputSpec
 
-MAX_BYTES = 65_536
-"""A larger manifest is refused unread; those that jetsel writes are under 2 KB."""
+MAX_BYTES = 65_536  # a larger manifest is refused unread; those that jetsel writes are under 2 KB
 
 _OPERATIONS_PER_MS = 20e6
 """Multiply-accumulates per ms on one core of a desktop processor: 20 to 40 million with the starter family."""
@@ -165,17 +164,13 @@ def read_manifest(path: Path) -> Manifest:
     try:
         content = read_bounded(path, MAX_BYTES)
     except OSError as error:
-        raise ManifestError(
-            f"{path}: cannot be read: {error.strerror}; make it a file that the daemon may read"
-        ) from error
+        raise ManifestError(f"{path}: cannot be read: {error.strerror}; let the daemon read it") from error
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
         raise ManifestError(f"{path}: {_in_words(error)}; correct it there, or delete the file") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ManifestError(
-            f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'
-        ) from None
+        raise ManifestError(f"{path}: not JSON: {error}; correct it there, or delete the file") from None
 
 
 def manifest_of(plain: dict[str, Any]) -> Manifest:

@@ -20,7 +20,6 @@ from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 
-_ORT_FORMAT = b"ORTM"  # marks ONNX Runtime's own format (ort.fbs), whatever the file's name
 _KERAS = 'export it there: keras.saving.load_model("FILE").export("model.onnx", format="onnx")'
 _TORCH = "export its network there with torch.onnx.export"
 _TF2ONNX = "convert it: python3 -m tf2onnx.convert {} --output model.onnx"
@@ -81,7 +80,7 @@ def model_in(content: bytes, name: str) -> ModelProto:
 
 def _parsed(content: bytes, name: str) -> ModelProto:
     model = ModelProto()
-    if content[4:8] != _ORT_FORMAT:
+    if content[4:8] != b"ORTM":  # ONNX Runtime's own format (ort.fbs), whatever the file's name
         with contextlib.suppress(DecodeError):
             model = ModelProto.FromString(content)
     if not model.HasField("graph"):
@@ -206,11 +205,6 @@ def inputs_of(model: ModelProto) -> list[ValueInfoProto]:
     """Return the model's inputs, without weights, which older files list among them."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights]
-
-
-def input_of(model: ModelProto) -> str:
-    """Return the name of the model's first input."""
-    return str(inputs_of(model)[0].name)
 
 
 def _messages(message: Any) -> Iterator[Any]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from dataclasses import replace as with_
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -86,10 +85,7 @@ def choose_family(
     if family in fitting:
         why = _same(family, names, are_heads)
     elif family in alike:
-        why = (
-            f"family {name} has the classes of {new.labels_from} in another order, and the outputs of a model cannot "
-            "be reordered"
-        )
+        why = f"family {name} has the classes of {new.labels_from} in another order, which no model can change"
     else:
         apart = ", ".join(sorted(shown for _, shown in set(_classes(family.labels)) ^ set(classes))[:3])
         why = f"family {name} has other classes than {new.labels_from} (see {apart}) and keeps them until it is removed"
@@ -207,7 +203,7 @@ def put(
     labels: Labels,
     manifest: Manifest,
     replaced: Model | None = None,
-    others: Mapping[str, bytes] = MappingProxyType({}),
+    others: Mapping[str, bytes] | None = None,
 ) -> Model:
     """Move weights from a working folder into its parent, with labels and manifest, and return the model.
 
@@ -220,7 +216,7 @@ def put(
     if replaced is None and target.exists():
         raise ManifestError(f"{target}: already exists, see jetsel models list: choose another name, or delete it")
     weights.rename(work / manifest.file)
-    for name, content in {manifest.labels: labels.content, **others}.items():
+    for name, content in {manifest.labels: labels.content, **(others or {})}.items():
         (work / name).write_bytes(content)
     _write(work / target.name, manifest)
     there = [name for name in manifest.files if (folder / name).is_file()]
@@ -235,9 +231,7 @@ def rewrite(model: Model, **changes: Any) -> Model:
     if model.directory.resolve() == STARTER.resolve():
         raise ManifestError(f"{model.manifest.name} ships with jetsel and cannot be changed: add a copy of it instead")
     if model.directory in planned_folders():
-        raise ManifestError(
-            f"{model.manifest.name} came with a fleet's plan: change it where its family is published from"
-        )
+        raise ManifestError(f"{model.manifest.name} came with a fleet's plan: change it where it is published from")
     changed = Model(model.manifest.changed(**changes), model.manifest_path)
     with working_folder(model.directory) as work:
         _write(work / model.manifest_path.name, changed.manifest)

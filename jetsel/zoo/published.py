@@ -34,9 +34,7 @@ def published(
     kind, _, name = reference.partition(":")
     if kind != "torchvision" or not name:
         near = did_you_mean(reference, [NAME, EXAMPLE])
-        raise ManifestError(
-            f"{reference}: nothing of this name can be pulled{near}: use {NAME}, or torchvision:MODEL as in {EXAMPLE}"
-        )
+        raise ManifestError(f"{reference}: cannot be pulled{near}: use {NAME}, or torchvision:MODEL as in {EXAMPLE}")
     try:
         import torchvision
     except ImportError as error:

@@ -17,11 +17,9 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from jetsel.zoo.onnx_model import drop_unused_weights
 
-RECIPE = "8 bits 1"
-"""Must be raised with each change after which the same graph and ranges give other numbers."""
+RECIPE = "8 bits 1"  # must be raised with each change after which the same graph and ranges give other numbers
 
-Ranges = Mapping[str, tuple[float, float]]
-"""Tensor -> its least and largest value."""
+Ranges = Mapping[str, tuple[float, float]]  # tensor -> its least and largest value
 
 _WITH_WEIGHTS = ("Conv", "Gemm")
 _BOUNDS = ("Clip", "Relu")
@@ -120,7 +118,6 @@ class _Quantiser:
 
 
 def _after(name: str) -> str:
-    """Return the name of the dequantised tensor."""
     return f"{name}.dequantised"
 
 

@@ -16,10 +16,7 @@ from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
 
 MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's limit: a larger file is no ONNX file
-
-STARTER = Path(__file__).parent / "starter"
-"""The family that ships with jetsel."""
-
+STARTER = Path(__file__).parent / "starter"  # the family that ships with jetsel
 PULLED = Path(__file__).parent / "imagenet"
 """The shipped files of the family that `jetsel models pull efficientnet-lite` adds."""
 
@@ -176,9 +173,8 @@ def _family_with(path: Path, families: Mapping[str, Family]) -> Family:
             "family share their labels file, byte for byte: give this one another family name, or the same labels"
         )
     if (other := family.by_name.get(manifest.name)) is not None:
-        raise ManifestError(
-            f"{path}: name: family {family.name!r} has {manifest.name!r} in {other.manifest_path}; choose another name"
-        )
+        where = f"family {family.name!r} has {manifest.name!r} in {other.manifest_path}"
+        raise ManifestError(f"{path}: name: {where}; choose another name")
     models = sorted((*family.models, Model(manifest, path)), key=lambda one: (one.manifest.cost_ms, one.manifest.name))
     return replace(family, models=tuple(models))
 
@@ -194,7 +190,7 @@ def _beside(manifest: Path, key: str, name: str) -> Path:
 
 
 def model_folders(models: Models, environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders to scan, most trusted first: the starter family's, models.paths, `own_folder` if it exists.
+    """Return the folders to scan, most trusted first: the starter family's, models.paths, the owner's own if it exists.
 
     If a fleet's plan is installed, the plan's folders replace the starter family's and the owner's.
     """
@@ -202,28 +198,20 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
     if planned:
         return [*planned, *map(Path, models.paths)]
     folders = [*([STARTER] if models.starter else []), *map(Path, models.paths)]
-    own = own_folder(environment)
+    own = state_folder("models", environment)
     if _stands(own) and own not in folders:
         folders.append(own)
     return folders
 
 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders of the families that `jetsel agent` installed, each named PLACE-FAMILY, in the plan's order.
-
-    Raises ConfigError.
-    """
+    """Return the folders PLACE-FAMILY that `jetsel agent` installed, in the plan's order; raises ConfigError."""
     current = agent_folder(environment) / "installed" / "current"
     try:
         return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
     except FileNotFoundError:
         repair = "remove it, and run `jetsel agent run`, which installs the plan again"
         raise ConfigError(f"{current}: does not point to a folder: {repair}") from None
-
-
-def own_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the default folder for added models: `models`, see state.state_folder."""
-    return state_folder("models", environment)
 
 
 def _stands(folder: Path) -> bool:

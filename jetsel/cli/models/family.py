@@ -203,7 +203,8 @@ def choose_precision(
     """
     machine = Machine(values.power.sysfs).facts().board.value
     if values.models.backend == BACKEND:
-        return pair.int8 if _builds_int8(values) else pair.float32, PrecisionChoice(machine=machine)
+        is_fast = values.host.precision == "int8" and Builder(values.host).about["gpu"].get("fast_int8")
+        return pair.int8 if is_fast else pair.float32, PrecisionChoice(machine=machine)
     float_ms, int8_ms = _times_ms(pair, values)
     is_there = former is not None and former.machine == machine
     rung = pair.int8 if is_int8_chosen(float_ms, int8_ms, is_there=is_there) else pair.float32
@@ -217,11 +218,6 @@ def is_int8_chosen(float_ms: float, int8_ms: float, *, is_there: bool) -> bool:
     times near the limit do not swap the models at each run.
     """
     return float_ms > CLEARLY_FASTER * int8_ms if is_there else int8_ms <= CLEARLY_FASTER * float_ms
-
-
-def _builds_int8(values: Config) -> bool:
-    """Whether int8 engines are configured and fast on this GPU; raises EngineFailedError."""
-    return values.host.precision == "int8" and bool(Builder(values.host).about["gpu"].get("fast_int8"))
 
 
 def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:

@@ -137,20 +137,18 @@ def report(added: Added, source: str, values: Config, *, json: bool) -> None:
         f"it takes {milliseconds(manifest.cost_ms)} ms per image here, on ONNX Runtime: "
         f"{manifest.parameters / 1e6:.3f} million parameters"
     )
-    for change in added.changes:
-        typer.echo(change)
-    typer.echo(f"its source: {source}")
-    typer.echo(f"its manifest: {added.model.manifest_path}")
+    for line in (*added.changes, f"its source: {source}", f"its manifest: {added.model.manifest_path}"):
+        typer.echo(line)
     print_notes(notes)
     typer.echo("to use it in a running daemon: jetsel reload")
 
 
 def first_writable(values: Config) -> Path:
-    """Return the first folder in models.paths that this user can write to, or else `own_folder`."""
-    from jetsel.zoo.store import own_folder
+    """Return the first folder in models.paths that this user can write to, or else their own."""
+    from jetsel.base.state import state_folder
 
-    given = [Path(path) for path in values.models.paths]
-    return next((path for path in given if path.is_dir() and os.access(path, os.W_OK | os.X_OK)), own_folder())
+    given = [path for path in map(Path, values.models.paths) if path.is_dir() and os.access(path, os.W_OK | os.X_OK)]
+    return next(iter(given), state_folder("models"))
 
 
 def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) -> list[str]:
@@ -176,7 +174,7 @@ def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) ->
     return notes
 
 
-def print_notes(notes: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str], *, err: bool = False) -> None:
     """Print each note on a line of its own."""
     for note in notes:
-        typer.echo(f"note: {note}")
+        typer.echo(f"note: {note}", err=err)

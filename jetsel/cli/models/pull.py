@@ -59,8 +59,8 @@ def pull(
     if reference == pretrained.NAME:
         if name is not None:
             raise typer.BadParameter("efficientnet-lite is several models, each with its own name: omit --name")
-        wanted_family = Pull(values=values, family=family, folder=folder, both=both, replace=replace)
-        pull_family(wanted_family, None if mirror is None else Path(mirror), json=json)
+        request = Pull(values=values, family=family, folder=folder, both=both, replace=replace)
+        pull_family(request, None if mirror is None else Path(mirror), json=json)
         return
     if both:
         raise typer.BadParameter("only efficientnet-lite has both precisions: omit --both")

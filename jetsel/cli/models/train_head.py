@@ -121,16 +121,21 @@ def _planned(
     zoo: Zoo, photos: Path, backbone: str | None, family: str | None, name: str | None, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
     """Return the backbones, the family of the new heads, and the models that the heads replace, by name."""
+    from jetsel.base.errors import ManifestError
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.zoo import pretrained
     from jetsel.zoo.labels import labels_of
     from jetsel.zoo.placing import family_of_heads, heads_beside
 
     if name is None:
-        backbone_family, names = _backbone(zoo, backbone or pretrained.FAMILY), class_names(photos)
-        return backbone_family, *family_of_heads(
-            zoo, backbone_family, family, photos, labels_of(names, str(photos)), replace=replace
-        )
+        backbone = backbone or pretrained.FAMILY
+        owner = zoo.families.get(pretrained.FAMILY if backbone == pretrained.NAME else backbone)
+        if owner is None:
+            there = f"there are {', '.join(zoo.families)}"
+            pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
+            raise ManifestError(f"--backbone: there is no family {backbone}; {there}, and {pull}")
+        labels = labels_of(class_names(photos), str(photos))
+        return owner, *family_of_heads(zoo, owner, family, photos, labels, replace=replace)
     if family is None:
         raise typer.BadParameter("it adds heads to a family that exists: name it with --family", param_hint="--name")
     plan = heads_beside(zoo, family, name, backbone, photos, replace=replace)
@@ -173,15 +178,3 @@ def check_before(values: Config, labels: Labels, images: FoundImages, given: Pat
     if not os.access(there, os.W_OK | os.X_OK):
         raise CalibrationError(f"{folder}: you may not write there; name a folder of your own in models.paths")
     return folder
-
-
-def _backbone(zoo: Zoo, name: str) -> Family:
-    """Return the backbones' family, by its name or the name to pull it by; raises ManifestError if there is none."""
-    from jetsel.base.errors import ManifestError
-    from jetsel.zoo import pretrained
-
-    backbone = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)
-    if backbone is None:
-        pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
-        raise ManifestError(f"--backbone: there is no family {name}; there are {', '.join(zoo.families)}, and {pull}")
-    return backbone

@@ -22,10 +22,10 @@ from jetsel.engines.trying import try_run
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
 from jetsel.image import Limits, decode, read_file
 from jetsel.train.optimize import compress
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.material import SEED, normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.adding import derived
-from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder
 

@@ -122,7 +122,7 @@ def test_a_graph_that_onnx_cannot_infer_is_left_to_onnx_runtime() -> None:
 def test_what_cannot_be_served_names_the_repair() -> None:
     for content, said in (
         (network(inputs=[]), r"\(none\)"),
-        (network(sides=("n", 2, 8, 8)), "for colour or grey images"),
+        (network(sides=("n", 2, 8, 8)), "for images in colour or grey"),
         (network(sides=("n", 18)), r"\(\?, 18\)"),
         (network(sides=("n", 3, 10**6, 10**6)), "at most 4096"),
         (network(outputs=[]), r"\(none\)"),

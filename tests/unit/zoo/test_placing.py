@@ -20,13 +20,17 @@ TURNED = b"yes\tyes\nno\tno\n"
 OTHERS = b"no\tno\nyes\tyes\nperhaps\tperhaps\n"
 
 
+def put_from(origin: object, folder: Path, family: str, name: str = "s", labels: Labels = HOT_LABELS) -> None:
+    """Write a model that was added from `origin`."""
+    provenance = {"source": "a test", "origin": str(origin)}
+    put_model(folder, name=name, family=family, labels=labels.content.decode(), provenance=provenance)
+
+
 @pytest.fixture
 def zoo(tmp_path: Path) -> Zoo:
     """One family `hot` of two models, which were added from the folder /nets."""
     for name in ("s", "l"):
-        put_model(
-            tmp_path, name=name, family="hot", labels=HOT.decode(), provenance={"source": "a test", "origin": "/nets"}
-        )
+        put_from("/nets", tmp_path, "hot", name)
     return scan([tmp_path])
 
 
@@ -70,13 +74,7 @@ def test_the_only_family_with_these_classes_is_joined_from_the_same_place_alone(
 
 
 def test_of_two_families_with_these_classes_none_is_joined_unless_it_is_named(zoo: Zoo, tmp_path: Path) -> None:
-    put_model(
-        tmp_path / "more",
-        name="s",
-        family="cold",
-        labels=HOT.decode(),
-        provenance={"source": "a test", "origin": "/nets"},
-    )
+    put_from("/nets", tmp_path / "more", "cold")
     both = scan([tmp_path, tmp_path / "more"])
     assert both.broken == ()
     new = chosen(both, "m", origin="/nets")
@@ -120,13 +118,7 @@ def test_heads_for_other_images_replace_none_unless_they_must(tmp_path: Path) ->
         return made.name, list(there)
 
     assert family(scan([tmp_path / "models"]), "line-a") == ("line-a", [])
-    put_model(
-        tmp_path / "heads",
-        name="s",
-        family="line-a",
-        labels=labels.content.decode(),
-        provenance={"source": "a test", "origin": str(tmp_path / "line-a")},
-    )
+    put_from(tmp_path / "line-a", tmp_path / "heads", "line-a", labels=labels)
     zoo = scan([tmp_path / "models", tmp_path / "heads"])
     assert family(zoo, "line-b") == ("line-b", [])
     for photos, name in (("line-a", None), ("line-b", "line-a")):
@@ -158,13 +150,7 @@ def test_a_manifest_that_is_made_of_another_is_checked_too(tmp_path: Path) -> No
 
 def test_of_two_families_the_one_from_the_same_place_is_trained_again_and_no_other(tmp_path: Path) -> None:
     for name, place in (("images", "/c1/images"), ("cam2", "/c2/images")):
-        put_model(
-            tmp_path / name,
-            name="s",
-            family=name,
-            labels=HOT.decode(),
-            provenance={"source": "a test", "origin": place},
-        )
+        put_from(place, tmp_path / name, name)
     zoo = scan([tmp_path / "images", tmp_path / "cam2"])
     for replace in (False, True):
         found = chosen(zoo, "s", likely="images", origin="/c2/images", are_heads=True, replace=replace)

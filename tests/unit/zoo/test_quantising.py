@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize.compress import int8
+from jetsel.train.optimize.compress import for_size, int8
 from jetsel.zoo import STARTER
 from jetsel.zoo.efficientnet_lite import graph_of
-from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.quantising import quantised, tensors
 from tests.unit.zoo.networks import lite_tensors
