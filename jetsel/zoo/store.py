@@ -64,10 +64,11 @@ class Family:
 
     @property
     def calibration(self) -> Path:
-        """The folder of the shipped calibration: beside the models, or inside jetsel for the pulled family."""
+        """The folder of the shipped calibration: beside the models, else inside jetsel for the pulled family."""
+        beside = self.models[0].directory / "calibration"
         recipes = [model.manifest.tensors.recipe for model in self.models if model.manifest.tensors is not None]
         is_pulled = any(recipe.startswith("efficientnet-lite ") for recipe in recipes)
-        return (PULLED if is_pulled else self.models[0].directory) / "calibration"
+        return PULLED / "calibration" if is_pulled and not beside.is_dir() else beside
 
     @property
     def decode_px(self) -> int:
