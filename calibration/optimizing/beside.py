@@ -59,7 +59,8 @@ def beside_parents(title: str, test: Recording, models: Mapping[str, Model], fit
     print("| model | top-1 % | beside its parent, points | agrees % | ms | MB | MB gzipped | million operations |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name in sorted(test.models, key=lambda name: fit.costs_ms[name]):
-        place, fact, derived = test.models.index(name), facts_of(models[name]), models[name].manifest.derived_from
+        place, fact = test.models.index(name), facts_of(models[name])
+        derived = models[name].manifest.provenance.derived_from
         beside = agrees = ""
         if derived is not None:
             theirs = test.models.index(derived.name)

@@ -26,11 +26,11 @@ from jetsel.engines.backends import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.image import InputSpec
-from jetsel.zoo import Model, compress, scan
+from jetsel.train.optimize import compress
+from jetsel.train.optimize.compress import for_size, operations
+from jetsel.zoo import Model, scan
 from jetsel.zoo.adding import derived
-from jetsel.zoo.graph import for_size, operations
-from jetsel.zoo.onnx_model import input_of as input_name
-from jetsel.zoo.onnx_model import model_in, parameters, read_model
+from jetsel.zoo.onnx_model import inputs_of, model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
     if base != Recipe():
         if base not in there:
             raise CalibrationError(f"{base.suffix}, from which it is made, was not made: see the reason there")
-        derived = there[base].manifest.derived_from
+        derived = there[base].manifest.provenance.derived_from
         words = [] if derived is None else [derived.recipe]
         graph = for_size(read_model(there[base].path), spec.height_px, spec.width_px)
     if recipe.numbers == "int8":
@@ -112,8 +112,7 @@ def _for_input(model: Model, graph: ModelProto, spec: InputSpec) -> bytes:
 
     changed = ModelProto()
     changed.CopyFrom(graph)
-    (value,) = (one for one in changed.graph.input if one.name == input_name(changed))
-    sides = value.type.tensor_type.shape.dim[2:]
+    sides = inputs_of(changed)[0].type.tensor_type.shape.dim[2:]
     if not any(side.HasField("dim_value") for side in sides):
         return model.path.read_bytes()
     for side, size in zip(sides, (spec.height_px, spec.width_px), strict=True):
@@ -170,7 +169,7 @@ def _there(folder: Path, parent: Model, recipes: Sequence[Recipe]) -> dict[Recip
     kept = {}
     for recipe in recipes:
         model = found.get(name_of(parent, recipe))
-        derived = None if model is None else model.manifest.derived_from
+        derived = None if model is None else model.manifest.provenance.derived_from
         if model is not None and derived is not None and derived.identity == parent.manifest.identity:
             kept[recipe] = model
     return kept
@@ -197,9 +196,9 @@ def _add(recipe: Recipe, content: Content, material: Material) -> Model:
             )
         latency_ms = said.cost_ms * tried.latency_ms / try_run(theirs.backbone, plan.threads).latency_ms
         seen = replace(tried, latency_ms=latency_ms)
-        manifest = derived(said, name, sha256, plan.family.labels.sha256, spec, seen, content.parameters, content.words)
-        labels = (parent.directory / said.labels).read_bytes()
-        return Model(manifest, put(work, file, labels, manifest, None, parent.others()))
+        labels = plan.family.labels
+        manifest = derived(said, name, sha256, labels, seen, content.parameters, content.words).changed(input=spec)
+        return put(work, file, labels, manifest, others=parent.others())
 
 
 def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -221,7 +220,7 @@ class FileFacts(Struct, frozen=True):
 def facts_of(model: Model) -> FileFacts:
     """Look into the file of a model; raises ManifestError if it cannot be read."""
     content, manifest = model.path.read_bytes(), model.manifest
-    derived = manifest.derived_from
+    derived = manifest.provenance.derived_from
     try:
         graph = for_size(model_in(content, manifest.name), manifest.input.height_px, manifest.input.width_px)
         counted: int | None = operations(graph)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.image import InputSpec
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.material import SEED, Tell, normalised, pixels
 from jetsel.zoo import Family, Model
-from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.image import InputSpec
 from jetsel.train.optimize.activations import operations
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.material import normalised, pixels
 from jetsel.train.optimize.steps import network_of, write
 from jetsel.zoo import STARTER, scan
-from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import read_model
 
 SEED = 2018

@@ -23,10 +23,11 @@ from calibration.optimizing.clustered import clustered
 from calibration.optimizing.material import drawn
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
+from jetsel.train.optimize import compress
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.material import normalised, pixels
-from jetsel.zoo import Family, Model, compress, scan
-from jetsel.zoo.graph import for_size
-from jetsel.zoo.onnx_model import input_of, read_model
+from jetsel.zoo import Family, Model, scan
+from jetsel.zoo.onnx_model import inputs_of, read_model
 
 STEPS = 256  # of rounded weights, as TensorFlow's round_weights has them
 LOADED, RUN = 9, 30
@@ -91,7 +92,7 @@ def _rows(family: Family, model: Model, ranges: Sequence[Path], shown: Sequence[
         "8 bits": compress.int8(plain, normalised(levels(ranges), spec), symmetric=False),
     }
     files = {way: made.SerializeToString() for way, made in ways.items()}
-    before, name, rows = len(files["float32"]), input_of(plain), []
+    before, name, rows = len(files["float32"]), inputs_of(plain)[0].name, []
     sessions = {way: _loaded(content) for way, content in files.items()}
     load_ms = _by_turns({way: partial(_loaded, content) for way, content in files.items()}, LOADED)
     first = {name: normalised(kept[:1], spec)}

@@ -34,6 +34,7 @@ from calibration.starter.train import RECIPES
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec
 from jetsel.zoo import STARTER, Labels, Manifest
+from jetsel.zoo.manifest import Provenance
 
 OPSET = 13  # ONNX Runtime 1.10, the last for Python 3.6, loads it; so does TensorRT 8.2
 TOLERANCE = 1e-4  # of a logit, between torch and ONNX Runtime on the same float32 weights
@@ -198,12 +199,10 @@ def manifest_of(trained: Trained, version: str, weights: Path, parameters: int, 
         sha256=hashlib.sha256(weights.read_bytes()).hexdigest(),
         labels="labels.tsv",
         input=SPEC,
-        outputs=("logits", "embedding"),
         embedding_width=trained.net.head.in_features,
         multiply_accumulates=multiply_accumulates(trained.net, SPEC.height_px, SPEC.width_px),
         parameters=parameters,
-        source=source,
-        notice=NOTICE,
+        provenance=Provenance(source=source, notice=NOTICE),
     )
 
 

@@ -107,7 +107,7 @@ def test_from_photographs_to_a_measured_family(
     for model in models:
         verify(model)
     assert models[0].manifest.version == "2.1.0"
-    assert "distilled from s: 4 epochs" in models[0].manifest.source
+    assert "distilled from s: 4 epochs" in models[0].manifest.provenance.source
 
     capsys.readouterr()
     options = ["--held-out", "--data", data, "--models", out, "--trained", trained, "--rounds", 2]

@@ -21,7 +21,7 @@ from jetsel.base.files import repair_of
 from jetsel.base.weights import Head
 from jetsel.site.site import read_site
 from jetsel.zoo import Labels, Model, verify
-from jetsel.zoo.onnx_model import input_of, model_in
+from jetsel.zoo.onnx_model import inputs_of, model_in
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -106,13 +106,13 @@ def _write_model(folder: Path, labels: Labels, model: Model, kind: Kind) -> None
     if kind == "python":
         (version / "model.py").write_bytes(Path(__file__).with_name("model.py").read_bytes())
     (folder / "labels.txt").write_text("".join(f"{name}\n" for name in labels.names), "utf-8")
-    batch, spec = _batch_of(onnx), manifest.input
+    batch, spec, first = _batch_of(onnx), manifest.input, inputs_of(onnx)[0].name
     sides, classes = [3, spec.height_px, spec.width_px], [len(labels.names)]
     (folder / "config.pbtxt").write_text(
         f"""name: {json.dumps(folder.name)}
 {_PLATFORM[kind]}
 max_batch_size: {MOST_BATCH if batch is None else 0}
-input {{ name: {json.dumps(input_of(onnx))} data_type: TYPE_FP32 dims: {sides if batch is None else [batch, *sides]} }}
+input {{ name: {json.dumps(first)} data_type: TYPE_FP32 dims: {sides if batch is None else [batch, *sides]} }}
 output {{
   name: "{output}"
   data_type: TYPE_FP32
@@ -127,7 +127,7 @@ output {{
 
 def _batch_of(model: ModelProto) -> int | None:
     """Return how many images a run takes, None for any number."""
-    (first,) = (one for one in model.graph.input if one.name == input_of(model))
+    first = inputs_of(model)[0]
     sides = first.type.tensor_type.shape.dim
     return int(sides[0].dim_value) if sides[0].HasField("dim_value") else None
 

@@ -225,14 +225,14 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
     """Check the engine of each model on TensorRT. about: the engine host's report about TensorRT and the GPU."""
-    from jetsel.cli.models.candidates import on_tensorrt
+    from jetsel.cli.models.candidates import Candidate, runs_on_tensorrt
     from jetsel.engines.building.plans import find
 
-    for family, served in subject.served.families.items():
-        for model in on_tensorrt(family, served.models.values(), len(served.family.labels.names), subject.config):
-            name = model.name
+    for served in subject.served.families.values():
+        for model in (model for model in served.models.values() if runs_on_tensorrt(model, subject.config)):
+            name = model.manifest.name
             try:
-                made = find(subject.config.host, model.weights, about).record
+                made = find(subject.config.host, Candidate(served.family, model).weights, about).record
             except JetselError as error:
                 description, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
                 yield Finding(name, "failed", description, repair)

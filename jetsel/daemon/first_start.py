@@ -57,7 +57,7 @@ def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machin
 
 def report_other_machine(family: str, models: Iterable[Model], machine: str | None) -> None:
     """Log if a model's precision was chosen on another machine; machine: None if this machine's name is unknown."""
-    choices = [model.manifest.precision_choice for model in models]
+    choices = [model.manifest.provenance.precision_choice for model in models]
     others = {choice.machine for choice in choices if choice and choice.machine} - {machine}
     if machine is not None and others:
         words = "the models of family %s were chosen on %s: `jetsel models pull efficientnet-lite` would choose anew"

@@ -14,7 +14,7 @@ from jetsel.policies.front import Front, front_of, point_of, points_here
 from jetsel.policies.registry import no_such
 from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of
 from jetsel.zoo import Family, Model, Zoo
-from jetsel.zoo.store import planned_families
+from jetsel.zoo.store import planned_folders
 
 OURS = ("imagenet", "starter")  # the families that jetsel downloads and ships
 
@@ -36,7 +36,8 @@ def default_family(config: Config, families: Sequence[str]) -> str:
             raise ConfigError(f"models.default_family: there is no family {default!r}; found: {', '.join(families)}")
         return default
     owners = [name for name in families if name not in OURS]
-    preferred = [*planned_families(), *(owners if len(owners) == 1 else []), *OURS]
+    planned = [path.name.partition("-")[2] for path in planned_folders()]
+    preferred = [*planned, *(owners if len(owners) == 1 else []), *OURS]
     preferred_here = [name for name in preferred if name in families]
     if preferred_here:
         return preferred_here[0]

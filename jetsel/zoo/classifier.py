@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from onnx import ModelProto, TensorProto
 
 from jetsel.base.errors import ManifestError
 from jetsel.image.model_input import MAX_SIDE_PX
@@ -11,12 +14,11 @@ from jetsel.zoo.conventions import LEVELS
 from jetsel.zoo.graph_ends import GraphEnds
 from jetsel.zoo.onnx_model import Step, inputs_of, keep_outputs, put_behind, put_in_front
 
-if TYPE_CHECKING:
-    from onnx import ModelProto, ValueInfoProto
-
 LOGITS, EMBEDDING = "logits", "embedding"
-_TYPES = {"float32": 1, "uint8": 2, "float16": 10, "double": 11}  # of TensorProto.DataType
+_FLOAT = TensorProto.FLOAT
+_TYPES = {"float32": _FLOAT, "uint8": TensorProto.UINT8, "float16": TensorProto.FLOAT16, "double": TensorProto.DOUBLE}
 _GREY = [[[[0.299]], [[0.587]], [[0.114]]]]  # weights of red, green and blue: ITU-R BT.601, as in Pillow and OpenCV
+_REPAIR = "export it with a number for each class, before any softmax"
 _LEVELS = (Step("Max", constant=0), Step("Min", constant=255), Step("Add", constant=0.5), Step("Floor"))
 
 
@@ -71,21 +73,17 @@ class Classifier:
 
     def served(self) -> bytes:
         """Return the served copy as the content of an ONNX file."""
-        from onnx import ModelProto
-
-        changed = ModelProto()
-        changed.CopyFrom(self.model)
+        changed = copy.deepcopy(self.model)
         outputs = {value.name: value.type.tensor_type.elem_type for value in changed.graph.output}
         front = [step for steps in self.image.steps().values() for step in steps]
         if front:
             put_in_front(changed, front, (self.image.batch or "n", 3, self.image.height_px, self.image.width_px))
-        if _TYPES["float32"] < outputs.get(EMBEDDING, 0):
-            put_behind(changed, EMBEDDING, EMBEDDING, (Step("Cast", {"to": _TYPES["float32"]}),))
+        if outputs.get(EMBEDDING, _FLOAT) != _FLOAT:
+            put_behind(changed, EMBEDDING, EMBEDDING, (Step("Cast", {"to": _FLOAT}),))
         if self.behind or self.logits != LOGITS or LOGITS not in outputs:
             put_behind(changed, self.logits, LOGITS, self.behind)
         keep_outputs(changed, (LOGITS, EMBEDDING))
-        content: bytes = changed.SerializeToString()
-        return content
+        return bytes(changed.SerializeToString())
 
     def spec(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the given values of InputSpec (without the size), changed as the graph's type and channels imply.
@@ -116,9 +114,11 @@ def classifier_of(
     output: the tensor of logits, needed if there are several candidates. exclusive: see ModelDescription. Raises
     ManifestError if it is no classifier or needs an option.
     """
-    image = _input(name, model, input_px)
-    ends = GraphEnds(model, classes)
-    chosen, kind, logits = _logits(name, ends, output, exclusive=exclusive)
+    try:
+        image, ends = _input(model, input_px), GraphEnds(model, classes)
+        chosen, kind, logits = _logits(ends, output, exclusive=exclusive)
+    except ManifestError as error:
+        raise ManifestError(f"{name}: {error}") from None
     logits = ends.unchanged(logits)
     behind = ends.steps_behind(logits)
     changes = []
@@ -135,82 +135,60 @@ def classifier_of(
     return Classifier(model, image, logits, behind, tuple(changes))
 
 
-def _input(name: str, model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
+def _input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
     """Return the graph's input; raises ManifestError unless it takes images with one or three channels."""
     inputs = inputs_of(model)
     if len(inputs) != 1:
         names = ", ".join(value.name for value in inputs[:5]) or "none"
-        raise ManifestError(
-            f"{name}: takes {len(inputs)} inputs ({names}) instead of one, the image: export it with one input"
-        )
-    value: ValueInfoProto = inputs[0]
-    tensor = value.type.tensor_type
+        raise ManifestError(f"takes {len(inputs)} inputs ({names}) instead of one, the image: export it with one input")
+    value, tensor = inputs[0], inputs[0].type.tensor_type
     kind = next((kind for kind, number in _TYPES.items() if number == tensor.elem_type), None)
     if kind is None:
-        raise ManifestError(f"{name}: its input {value.name} is not of {', '.join(_TYPES)}: export it with float32")
-    shape: list[int | None] = [None] * 4
-    if tensor.HasField("shape"):
-        shape = [max(side.dim_value, 0) or None for side in tensor.shape.dim]
-    channels, is_last = _layout(name, value.name, shape)
-    if shape[0] is not None and shape[0] > 1:
-        raise ManifestError(
-            f"{name}: takes exactly {shape[0]} images at a time: export it with a variable batch size, or with 1"
-        )
-    height_px, width_px = _size(name, shape[1:3] if is_last else shape[2:], input_px)
+        raise ManifestError(f"its input {value.name} is not of {', '.join(_TYPES)}: export it with float32")
+    shape = [max(side.dim_value, 0) for side in tensor.shape.dim] if tensor.HasField("shape") else [0] * 4
+    layouts = ((3, 1), (3, 3), (1, 1), (1, 3), (0, 1))  # channels and their place; an open dimension is 0
+    layout = next((one for one in layouts if len(shape) == 4 and shape[one[1]] == one[0]), None)
+    if layout is None:
+        sides = ", ".join(str(side or "?") for side in shape)
+        reason = f"is ({sides}), not (n, 3, height, width)"
+        raise ManifestError(f"its input {value.name} {reason}: export it for images in colour or grey")
+    channels, is_last = layout[0] or 3, layout[1] == 3
+    batch = shape[0]
+    if batch > 1:
+        raise ManifestError(f"takes exactly {batch} images at a time: export it with a variable batch size, or with 1")
+    height_px, width_px = _size(shape[1:3] if is_last else shape[2:], input_px)
     readers = {node.op_type for node in model.graph.node if value.name in node.input}
-    return GraphInput(kind, is_last, shape[0], channels, height_px, width_px, readers == {"Cast"})
+    return GraphInput(kind, is_last, batch or None, channels, height_px, width_px, readers == {"Cast"})
 
 
-def _layout(name: str, value: str, shape: list[int | None]) -> tuple[int, bool]:
-    """Return the number of channels, and whether they are the last dimension; raises ManifestError for other shapes."""
-    if len(shape) == 4:
-        for channels, side in ((3, 1), (3, 3), (1, 1), (1, 3)):
-            if shape[side] == channels:
-                return channels, side == 3
-        if shape[1] is None:
-            return 3, False
-    sides = ", ".join("?" if side is None else str(side) for side in shape)
-    raise ManifestError(
-        f"{name}: its input {value} is ({sides}), not (n, 3, height, width): export it for images in colour or grey"
-    )
-
-
-def _size(name: str, sides: list[int | None], input_px: tuple[int, int] | None) -> tuple[int, int]:
+def _size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]:
     """Return height and width; raises ManifestError if they contradict each other, are unknown or too large.
 
-    sides: height and width in the file, None if open. input_px: the owner's width and height.
+    sides: height and width in the file, 0 if open. input_px: the owner's width and height.
     """
-    size = (None, None) if input_px is None else (input_px[1], input_px[0])
-    for side, given in zip(sides, size, strict=True):
-        if side is not None and given is not None and side != given:
-            raise ManifestError(
-                f"{name}: its input is {sides[1] or '?'} x {sides[0] or '?'} px, not "
-                f"{size[1]} x {size[0]}: leave --input out"
-            )
-    height, width = sides[0] or size[0], sides[1] or size[1]
-    if height is None or width is None:
-        raise ManifestError(
-            f"{name}: takes images of any size: give the size that it was trained for, as in --input 224x224"
-        )
+    width, height = input_px or (sides[1], sides[0])
+    if not (width and height):
+        raise ManifestError("takes images of any size: give the size that it was trained for, as in --input 224x224")
+    if sides[0] not in (0, height) or sides[1] not in (0, width):
+        file_px = f"{sides[1] or '?'} x {sides[0] or '?'} px"
+        raise ManifestError(f"its input is {file_px}, not {width} x {height}: leave --input out")
     if max(height, width) > MAX_SIDE_PX:
-        raise ManifestError(f"{name}: takes {width} x {height} px; at most {MAX_SIDE_PX} on a side are served")
+        raise ManifestError(f"takes {width} x {height} px; at most {MAX_SIDE_PX} on a side are served")
     return height, width
 
 
-def _logits(name: str, ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
+def _logits(ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
     """Return the chosen output, the softmax or sigmoid that it comes from ("" for none), and the tensor of logits.
 
     Raises ManifestError if no output can be chosen, or if the chosen one has no logits.
     """
     if output_name is not None and output_name not in ends.makers:
-        raise ManifestError(f"{name}: computes no {output_name!r}; its outputs are {', '.join(ends.outputs)}")
+        raise ManifestError(f"computes no {output_name!r}; its outputs are {', '.join(ends.outputs)}")
     others = [output for output in ends.outputs if output != EMBEDDING]
     chosen = output_name or (LOGITS if LOGITS in ends.makers else others[0] if len(others) == 1 else None)
     near = [ends.logits_of(one) for one in (chosen, *others) if one is not None]
     usable = next((one for one, _ in near if one is not None), None)
-    repair = (
-        f"add it with --output {usable}" if usable else "export it with a number for each class, before any softmax"
-    )
+    repair = f"add it with --output {usable}" if usable else _REPAIR
     if chosen is not None:
         fault, (logits, kind) = ends.fault(chosen), near[0]
         if fault is None:
@@ -218,9 +196,9 @@ def _logits(name: str, ends: GraphEnds, output_name: str | None, *, exclusive: b
         if logits is not None and (kind == "Softmax" or (kind == "Sigmoid" and (exclusive or ends.is_number(logits)))):
             return chosen, kind, logits
         repair = "add it with --exclusive" if kind == "Sigmoid" else repair
-        raise ManifestError(f"{name}: its {chosen} {fault}: {repair}")
+        raise ManifestError(f"its {chosen} {fault}: {repair}")
     table = next((one for one in others if ends.is_table(one)), None)
     if table is not None:
         repair = "export a classifier, or name the output with a number for each class with --output"
-        raise ManifestError(f"{name}: its {table} {ends.fault(table)}: {repair}")
-    raise ManifestError(f"{name}: has the outputs {', '.join(ends.outputs) or '(none)'}: {repair}")
+        raise ManifestError(f"its {table} {ends.fault(table)}: {repair}")
+    raise ManifestError(f"has the outputs {', '.join(ends.outputs) or '(none)'}: {repair}")

@@ -16,6 +16,7 @@ from jetsel.image.model_input import MAX_SIDE_PX
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _LEVELS = (1 / 255,) * 3  # as std: the model takes levels of 0 to 255
+LEVELS_FROM = 8.0  # larger means and deviations are in levels of 0 to 255; those of values of 0 to 1 are far smaller
 
 CROPPED: dict[str, Any] = {"resize": "shorter-side", "crop": "center", "channels": "rgb"}
 STRETCHED: dict[str, Any] = {"resize": "stretch", "crop": "none", "channels": "rgb"}

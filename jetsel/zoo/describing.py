@@ -1,7 +1,9 @@
 """Collect a model's description from the owner's options, its file's metadata, and the files beside it, in this order.
 
 The values are those of a convention (zoo/conventions.py), `labels` (a text), `input_px` (width and height), and
-`inexact` (how the convention differs from the source). The first source of a value counts.
+`inexact` (how the convention differs from the source). The first source of a value counts. Each reader takes the
+decoded content of a file, or metadata, and returns its values; none if another program wrote it. It raises
+ManifestError if the model is no classifier.
 """
 
 from __future__ import annotations
@@ -10,49 +12,43 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from onnx import ModelProto, TensorProto, TypeProto
 
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.base.names import path_text
-from jetsel.zoo import neighbours
-from jetsel.zoo.conventions import CONVENTIONS, CROPPED, LEVELS
-from jetsel.zoo.labels import MAX_BYTES, labels_file, labels_text
-from jetsel.zoo.onnx_model import inputs_of, read_model
+from jetsel.zoo.conventions import CONVENTIONS, CROPPED, LEVELS, LEVELS_FROM, STRETCHED
+from jetsel.zoo.labels import MAX_BYTES, Labels, labels_in, labels_text
+from jetsel.zoo.onnx_model import OnnxFile, inputs_of
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-_UINT8 = 2  # of TensorProto.DataType
+Values = dict[str, Any]
 _DEFAULTS = {**CROPPED, "interpolation": "antialiased-bilinear"}
 _GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of options and the first source with `resize`
-_JSON: dict[str, neighbours.Reader] = {
-    "preprocessor_config.json": neighbours.of_hugging_face,
-    "config.json": neighbours.of_config,
-    "metadata.json": neighbours.of_teachable_machine,
-    "metadata_properties.json": neighbours.of_custom_vision,
-    "cvexport.manifest": neighbours.of_custom_vision,
-}
 _TEXTS = ("labels.txt", "classes.txt", "imagenet_classes.txt")
+_PILLOW = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Image.Resampling
+_SERVED = {"bilinear": "antialiased-bilinear", "bicubic": "antialiased-bicubic", "box": "area"}
+_SQUEEZED = "there both sides are stretched before the crop"
 
 
 class Said(NamedTuple):
     """The values that one source gives."""
 
     source: str
-    values: dict[str, Any]
+    values: Values
 
 
 @dataclass(frozen=True)
 class Description:
     """The values of all sources together.
 
-    labels: the content of a labels file. spec: a convention, without mean and std if no source gives them. input_px:
-    None to use the graph's size. sources: name of a value -> its source. lines: the values by source, for the owner.
+    spec: a convention, without mean and std if no source gives them. input_px: None to use the graph's size. sources:
+    name of a value -> its source. lines: the values by source, for the owner.
     """
 
-    labels: bytes
-    spec: dict[str, Any]
+    labels: Labels
+    spec: Values
     input_px: tuple[int, int] | None
     sources: dict[str, str]
     lines: list[str]
@@ -81,81 +77,216 @@ def onnx_in(path: Path) -> Path:
     return files[0]
 
 
-def describe(onnx: Path, options: Sequence[Said], tell: Callable[[str], None]) -> Description:
+def describe(file: OnnxFile, options: Sequence[Said], tell: Callable[[str], None]) -> Description:
     """Return the description of the model in a file, from options, metadata, and the files beside it.
 
     tell: takes a line for the owner. Raises ManifestError if a source shows that it is no classifier, or if no source
     names the classes.
     """
-    model = read_model(onnx)
-    values: dict[str, Any] = {}
+    values: Values = {}
     sources: dict[str, str] = {}
-    for source in (*options, *_sources(model, onnx, tell), Said("by default", _DEFAULTS)):
+    lines: list[str] = []
+    for source in (*options, *_sources(file, tell), Said("by default", _DEFAULTS)):
         passed_over = {*values, *(_GEOMETRY if "resize" in values else ())}
         new = {key: one for key, one in source.values.items() if one is not None and key not in passed_over}
+        if (labels := new.pop("labels", None)) is not None:
+            new = {"labels": labels_in(labels, source.source, tell), **new}
         values |= new
         sources |= dict.fromkeys(new, source.source)
+        lines += [f"{source.source}: {'; '.join(f'{key} {_in_words(one)}' for key, one in new.items())}"] * bool(new)
     if "labels" not in values:
-        raise ManifestError(
-            f"{onnx}: neither the file nor one beside it names the classes: use --labels FILE, with one name on each "
-            "line in the order of the outputs"
-        )
-    labels = labels_file(values.pop("labels"), sources["labels"], tell)
-    lines = _lines({"labels": f"{len(labels.splitlines())} classes", **values}, sources)
+        what = "neither the file nor one beside it names the classes"
+        raise ManifestError(f"{file.path}: {what}: use --labels FILE, with one name a line in the outputs' order")
     input_px = values.pop("input_px", None)
-    if not _is_open(model) and sources.get("input_px") != "--input":
+    if sources.get("input_px") != "--input" and all(side.dim_value for side in _image(file.model).shape.dim[1:]):
         input_px = None
     values.pop("inexact", None)
-    return Description(labels, values, input_px, sources, lines)
+    return Description(values.pop("labels"), values, input_px, sources, lines)
 
 
-def _lines(values: dict[str, Any], sources: dict[str, str]) -> list[str]:
-    words = {
-        key: " ".join(f"{one:.4g}" for one in value) if isinstance(value, tuple) else str(value)
-        for key, value in values.items()
-        if value is not None
-    }
-    return [
-        f"{source}: {'; '.join(f'{key} {text}' for key, text in words.items() if sources[key] == source)}"
-        for source in dict.fromkeys(sources[key] for key in words)
-    ]
+def _in_words(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(f"{one:.4g}" for one in value)
+    return f"{len(value.names)} classes" if isinstance(value, Labels) else str(value)
 
 
-def _input(model: ModelProto) -> Any:
-    """Return the type of the model's first input, None if it has none."""
-    return next((value.type.tensor_type for value in inputs_of(model)), None)
+def _image(model: ModelProto) -> TypeProto.Tensor:
+    """Return the type of the model's first input, an empty one if it has none."""
+    return next((value.type.tensor_type for value in inputs_of(model)), TypeProto.Tensor())
 
 
-def _is_open(model: ModelProto) -> bool:
-    """Whether a dimension of the input, other than the batch, is not fixed in the file."""
-    taken = _input(model)
-    return taken is not None and not all(side.dim_value for side in taken.shape.dim[1:])
-
-
-def _sources(model: ModelProto, onnx: Path, tell: Callable[[str], None]) -> Iterator[Said]:
+def _sources(file: OnnxFile, tell: Callable[[str], None]) -> Iterator[Said]:
     """Yield the values of the metadata, then of files beside the model, or one level up if its folder is `onnx`."""
-    taken, name = _input(model), path_text(Path(onnx.name))
-    if taken is not None and taken.elem_type == _UINT8:
+    onnx, name = file.path, path_text(Path(file.path.name))
+    if _image(file.model).elem_type == TensorProto.UINT8:
         yield Said(f"uint8 input of {name}", LEVELS)
-    props = {entry.key: entry.value for entry in model.metadata_props}
-    for of_props in (neighbours.of_ultralytics, neighbours.of_custom_vision, neighbours.of_properties):
-        yield _said(f"metadata of {name}", props, of_props, tell)
+    props = {entry.key: entry.value for entry in file.model.metadata_props}
+    for read in _METADATA:
+        yield _said(f"metadata of {name}", props, read, tell)
     folders = [onnx.parent, *([onnx.parent.parent] if onnx.resolve().parent.name == "onnx" else [])]
-    for file, of_file in _JSON.items():
-        for path in (folder / file for folder in folders if (folder / file).is_file()):
-            yield _said(file, path, of_file, tell)
-    for path in (folder / file for file in _TEXTS for folder in folders if (folder / file).is_file()):
-        yield Said(path.name, {"labels": labels_text(path)})
+    for path in (folder / one for one in (*_JSON, *_TEXTS) for folder in folders if (folder / one).is_file()):
+        if path.name in _JSON:
+            yield _said(path.name, path, _JSON[path.name], tell)
+        else:
+            yield Said(path.name, {"labels": labels_text(path)})
 
 
-def _said(source: str, content: dict[str, Any] | Path, read: neighbours.Reader, tell: Callable[[str], None]) -> Said:
+def _said(source: str, content: Values | Path, read: Callable[[Values], Values], tell: Callable[[str], None]) -> Said:
     """Return a source's values; if it cannot be read, none, and `tell` the reason. Raises ManifestError from `read`."""
     try:
-        return Said(
-            source, read(json.loads(read_bounded(content, MAX_BYTES)) if isinstance(content, Path) else content)
-        )
+        decoded = json.loads(read_bounded(content, MAX_BYTES)) if isinstance(content, Path) else content
+        return Said(source, read(decoded))
     except ManifestError as error:
         raise ManifestError(f"{source}: {error}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         tell(f"{source}: left out: {type(error).__name__}: {error}")
         return Said(source, {})
+
+
+def of_ultralytics(props: Values) -> Values:
+    """Ultralytics 8.4, engine/exporter.py: the metadata has the task, names, and imgsz (height, width)."""
+    if not {"task", "names"} <= set(props):
+        return {}
+    if props["task"] != "classify":
+        what = f"it is of the task {props['task']}, not of the task classify"
+        raise ManifestError(f"{what}: export a classifier of whole images, such as yolo11n-cls.pt")
+    height_px, width_px = map(int, _numbers(props.get("imgsz", 224), 2))
+    geometry = STRETCHED if height_px != width_px else {}  # as in classify_transforms
+    return {**CONVENTIONS["ultralytics"], **geometry, "labels": props["names"], "input_px": (width_px, height_px)}
+
+
+def of_custom_vision(props: Values) -> Values:
+    """Custom Vision's export: https://github.com/Azure-Samples/customvision-export-samples, samples/python/onnx."""
+    kinds = f"{props.get('DomainType', '')} {props.get('CustomVision.Postprocess.Method', '')}".strip()
+    if "Detection" in kinds or "MultiLabel" in kinds:
+        raise ManifestError(
+            f"Custom Vision calls its model {kinds}, which answers with more than one class for an image: export a "
+            "project of the kind Multiclass"
+        )
+    if "Image.NominalPixelRange" not in props:
+        return {}
+    mean, std, method, height_px = (
+        props.get(f"CustomVision.Preprocess.{key}", default)
+        for key, default in (("NormalizeMean", 0), ("NormalizeStd", 1), ("CropMethod", ""), ("TargetHeight", 0))
+    )
+    factor = 1 if props["Image.NominalPixelRange"] == "NominalRange_0_255" else 1 / 255
+    geometry = {**CROPPED, "resize_px": int(height_px)} if "CropCenter" in method else STRETCHED
+    channels = "bgr" if props.get("Image.BitmapPixelFormat") == "Bgr8" else "rgb"
+    return {**geometry, **_scaled(mean, std, factor), **_interpolation("bicubic"), "channels": channels}
+
+
+def of_properties(props: Values) -> Values:
+    """Properties of any exporter: labels, classes or names (a list, or a row with commas), mean and std."""
+    values: Values = {}
+    labels = next((props[key] for key in ("labels", "classes", "names") if key in props), None)
+    if labels is not None:
+        is_row = "\n" not in labels.strip() and labels.lstrip()[:1] not in tuple("[{(")
+        values["labels"] = labels.replace(",", "\n") if is_row else labels
+    if {"mean", "std"} <= set(props):
+        is_levels = max(*_numbers(props["mean"], 3), *_numbers(props["std"], 3)) > LEVELS_FROM
+        values |= _scaled(props["mean"], props["std"], 1 if is_levels else 1 / 255)
+    return values
+
+
+def of_teachable_machine(content: Values) -> Values:
+    """metadata.json of the package @teachablemachine/image 0.8: labels and imageSize."""
+    if content.get("packageName") != "@teachablemachine/image":
+        return {}
+    side_px, labels = int(content.get("imageSize", 224)), json.dumps(content["labels"])
+    return {**CONVENTIONS["teachable-machine"], "labels": labels, "input_px": (side_px, side_px)}
+
+
+def of_config(content: Values) -> Values:
+    """config.json: transformers' id2label; timm's label_names and pretrained_cfg, in old versions the whole file."""
+    labels = content.get("id2label") or content.get("label_names")
+    values = {"labels": json.dumps(labels)} if labels else {}
+    prepared = content.get("pretrained_cfg", content)
+    if not {"mean", "std", "input_size"} <= set(prepared):
+        return values
+    share = prepared.get("crop_pct", CONVENTIONS["timm"]["crop_share"])
+    geometry = {**CROPPED, "crop_share": share}
+    if prepared.get("crop_mode") == "squash":
+        geometry = STRETCHED if share == 1 else {**geometry, "inexact": _SQUEEZED}
+    _, height_px, width_px = prepared["input_size"]
+    return {
+        **geometry,
+        **_scaled(prepared["mean"], prepared["std"], 1 / 255),
+        **_interpolation(prepared.get("interpolation", "bicubic")),
+        **values,
+        "input_px": (width_px, height_px),
+    }
+
+
+def of_hugging_face(content: Values) -> Values:
+    """preprocessor_config.json of transformers 5, see its models' image_processing_*.py."""
+    if not {"size", "image_mean", "do_resize", "do_rescale"} & set(content):
+        return {}
+    is_normalised = content.get("do_normalize", "image_mean" in content)
+    mean = _numbers(content["image_mean"] if is_normalised else 0, 3)
+    std = _numbers(content["image_std"] if is_normalised else 1, 3)
+    kind = str(content.get("image_processor_type") or content.get("feature_extractor_type"))
+    if kind.startswith("EfficientNet") and content.get("include_top", True):
+        std = [one * one for one in std]  # transformers divides by std twice
+    if content.get("rescale_offset"):
+        mean = [one + 1 for one in mean]
+    factor = content.get("rescale_factor", 1 / 255) if content.get("do_rescale", True) else 1
+    return {
+        **_interpolation(content.get("resample", "bilinear")),
+        **_sides(content, kind),
+        **_scaled(mean, std, factor),
+        "channels": "bgr" if content.get("do_flip_channel_order") else "rgb",
+    }
+
+
+def _sides(content: Values, kind: str) -> Values:
+    """Return resize, crop and size in a preprocessor_config.json; its `size` has one of three forms."""
+    size, crop = content.get("size", 224), content.get("crop_size")
+    is_cropped = crop is not None and content.get("do_center_crop", True)
+    is_convnext = kind.startswith("ConvNext") or content.get("crop_pct") is not None
+    if isinstance(size, int):
+        size = {"shortest_edge": size} if is_cropped or is_convnext else {"height": size, "width": size}
+    edge_px = size.get("shortest_edge")
+    if edge_px is None and not is_cropped:
+        return {**STRETCHED, "input_px": (size["width"], size["height"])}
+    if is_convnext:
+        share = content.get("crop_pct") or 224 / 256
+        return {**({**CROPPED, "crop_share": share} if edge_px < 384 else STRETCHED), "input_px": (edge_px, edge_px)}
+    crop = crop if is_cropped else edge_px
+    crop_px = (crop["width"], crop["height"]) if isinstance(crop, dict) else (crop, crop)
+    inexact = {} if edge_px else {"inexact": _SQUEEZED}
+    return {**CROPPED, "resize_px": edge_px or min(size.values()), "input_px": crop_px, **inexact}
+
+
+def _interpolation(kind: str | int) -> Values:
+    """Return the nearest supported interpolation, and `inexact` if it differs. kind: Pillow's name or number."""
+    name = _PILLOW[kind] if isinstance(kind, int) else kind
+    if name in _SERVED:
+        return {"interpolation": _SERVED[name]}
+    nearest = _SERVED["bicubic" if name == "lanczos" else "bilinear"]
+    return {"interpolation": nearest, "inexact": f"there the interpolation is {name}"}
+
+
+def _scaled(mean: Any, std: Any, factor: float) -> Values:
+    """Return mean and std for values of 0 to 1. mean, std: for levels of 0 to 255 times `factor`."""
+    unit = 1 if abs(255 * factor - 1) < 1e-6 else 255 * factor
+    both = ([float(f"{one / unit:.9g}") for one in _numbers(numbers, 3)] for numbers in (mean, std))
+    return dict(zip(("mean", "std"), map(tuple, both), strict=True))
+
+
+def _numbers(value: Any, count: int) -> list[float]:
+    """Return `count` numbers from a list or a text; a single number is repeated. Raises ValueError for other counts."""
+    parts = value.strip("[]() ").replace(",", " ").split() if isinstance(value, str) else value
+    numbers = [float(one) for one in (parts if isinstance(parts, list | tuple) else [parts])]
+    if len(numbers) not in (1, count):
+        raise ValueError(f"{value!r} is not {count} numbers")
+    return numbers * (count // len(numbers))
+
+
+_METADATA = (of_ultralytics, of_custom_vision, of_properties)
+_JSON = {
+    "preprocessor_config.json": of_hugging_face,
+    "config.json": of_config,
+    "metadata.json": of_teachable_machine,
+    "metadata_properties.json": of_custom_vision,
+    "cvexport.manifest": of_custom_vision,
+}

@@ -1,25 +1,31 @@
-"""Build EfficientNet-Lite as an ONNX graph from its published tensors.
+"""Read EfficientNet-Lite's published tensors without torch, and build its ONNX graph from them.
 
 The architecture is EfficientNet (Tan and Le, ICML 2019, Table 1) with the changes of the Lite variants (TensorFlow's
 tpu repository, models/official/efficientnet/lite): no squeeze-and-excitation, ReLU6 instead of swish, and first and
 last stages with fixed width and depth.
+
+The tensors are in torch's legacy format (torch.serialization._legacy_save): four pickles (a magic number, a version,
+facts of the machine, the tensors, which name their storages), a pickled list of those storages, and each storage's
+numbers, little-endian. Verify the file's hash first: only what a pickle may run is checked here.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import math
+import pickle
+import struct
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
-from jetsel.base.errors import ManifestError
 from jetsel.zoo.export import OPSET
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
 
 RECIPE = "efficientnet-lite graph 1"
 """Must be raised with each change after which the graph answers differently for the same tensors."""
@@ -28,27 +34,48 @@ _EPSILON = 1e-3  # of batch normalisation, as in the reference
 _IR_VERSION = 8  # the newest that ONNX Runtime 1.10, the last for Python 3.6, loads
 
 Tensors = Mapping[str, NDArray[Any]]
+_STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
+"""Number of blocks and stride of the first block of each row of Table 1; the tensors' shapes give the kernels."""
 
-
-class _Stage(NamedTuple):
-    """One row of Table 1: number of blocks, side of their kernels, stride of the first block."""
-
-    blocks: int
-    kernel: int
-    stride: int
-
-
-_STAGES = (
-    _Stage(1, 3, 1),
-    _Stage(2, 3, 2),
-    _Stage(2, 5, 2),
-    _Stage(3, 3, 2),
-    _Stage(3, 5, 1),
-    _Stage(4, 5, 2),
-    _Stage(1, 3, 1),
-)
 DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
 """Variant -> factor of the number of blocks in each stage; the tensors' shapes give the widths."""
+_NAMES = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("torch._utils", "_rebuild_tensor_v2"): lambda *view: view,  # a storage, offset, shape, stride, and more
+    ("torch", "FloatStorage"): np.dtype("<f4"),
+    ("torch", "LongStorage"): np.dtype("<i8"),
+}
+"""Module and name in a pickle -> what stands for it."""
+
+
+class _Tensors(pickle.Unpickler):
+    """Unpickles tensors, and refuses every other class and function without importing it."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the replacement for a name that tensors need; raises UnpicklingError for any other."""
+        if (module, name) not in _NAMES:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
+        return _NAMES[module, name]
+
+    def persistent_load(self, pid: Any) -> tuple[str, np.dtype[Any]]:
+        """Return the key and the type of a storage."""
+        _, kind, key, *_ = pid
+        return key, kind
+
+
+def tensors_in(content: bytes) -> dict[str, NDArray[Any]]:
+    """Return the tensors, float32 or int64, by name. content: of the file."""
+    file = io.BytesIO(content)
+    *_, views, keys = [_Tensors(file).load() for _ in range(5)]
+    kinds = dict(storage for storage, *_ in views.values())
+    storages, tensors = {}, {}
+    for key in keys:
+        (count,) = struct.unpack("<q", file.read(8))
+        storages[key] = np.frombuffer(file.read(count * kinds[key].itemsize), kinds[key])
+    for name, ((key, kind), offset, shape, stride, *_) in views.items():
+        steps = [step * kind.itemsize for step in stride]
+        tensors[name] = np.array(as_strided(storages[key][offset:], shape, steps))
+    return tensors
 
 
 def digest(tensors: Tensors) -> str:
@@ -65,12 +92,9 @@ def graph_of(tensors: Tensors, variant: str) -> ModelProto:
     """Return a model (n, 3, height, width) -> logits (n, 1000), embedding (n, 1280), for images of any size.
 
     Batch normalisations are folded into the convolutions. Padding is SAME, which depends on the image's size, so one
-    graph serves every size. Raises ManifestError if the tensors are of another architecture.
+    graph serves every size. Raises KeyError if the tensors are of another architecture.
     """
-    try:
-        return _Graph(tensors).model(DEPTHS[variant])
-    except (LookupError, ValueError) as error:
-        raise ManifestError(f"not the tensors of EfficientNet-{variant}: {error}; download them again") from error
+    return _Graph(tensors).model(DEPTHS[variant])
 
 
 class _Graph:
@@ -84,17 +108,14 @@ class _Graph:
 
     def model(self, depth: float) -> ModelProto:
         """Return the whole graph. depth: factor of the number of blocks in each stage."""
-        import onnx
-        from onnx import TensorProto, helper
-
         for name, value in (("zero", 0.0), ("six", 6.0)):
             self._constant(name, np.array(value))
         tensor = self._convolution("input", "_conv_stem", "_bn0", stride=2)
         number = 0
-        for place, stage in enumerate(_STAGES):
+        for place, (blocks, stride) in enumerate(_STAGES):
             is_fixed = place in (0, len(_STAGES) - 1)
-            for block in range(stage.blocks if is_fixed else math.ceil(depth * stage.blocks)):
-                tensor = self._block(tensor, f"_blocks.{number}.", stage.stride if block == 0 else 1)
+            for block in range(blocks if is_fixed else math.ceil(depth * blocks)):
+                tensor = self._block(tensor, f"_blocks.{number}.", stride if block == 0 else 1)
                 number += 1
         tensor = self._convolution(tensor, "_conv_head", "_bn1")
         self._add("GlobalAveragePool", [tensor], "pooled")
@@ -112,7 +133,7 @@ class _Graph:
         )
         made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="jetsel")
         made.ir_version = _IR_VERSION
-        onnx.checker.check_model(made)
+        checker.check_model(made)
         return made
 
     def _block(self, given: str, prefix: str, stride: int) -> str:
@@ -120,9 +141,7 @@ class _Graph:
         tensor, expand = given, f"{prefix}_expand_conv"
         if f"{expand}.weight" in self._tensors:
             tensor = self._convolution(tensor, expand, f"{prefix}_bn0")
-        tensor = self._convolution(
-            tensor, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride, is_depthwise=True
-        )
+        tensor = self._convolution(tensor, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride)
         tensor = self._convolution(tensor, f"{prefix}_project_conv", f"{prefix}_bn2", is_bounded=False)
         if stride == 1 and self._channels[given] == self._channels[tensor]:
             self._channels[f"{prefix}sum"] = self._channels[given]
@@ -130,14 +149,7 @@ class _Graph:
         return tensor
 
     def _convolution(
-        self,
-        given: str,
-        name: str,
-        normalisation: str,
-        *,
-        stride: int = 1,
-        is_depthwise: bool = False,
-        is_bounded: bool = True,
+        self, given: str, name: str, normalisation: str, *, stride: int = 1, is_bounded: bool = True
     ) -> str:
         """Add a convolution with its normalisation folded in, and ReLU6 if it is bounded."""
         mean, variance, gain, shift = (
@@ -154,19 +166,15 @@ class _Graph:
             name,
             kernel_shape=kernel.shape[2:],
             strides=[stride, stride],
-            group=len(kernel) if is_depthwise else 1,
+            group=len(kernel) if kernel.shape[1] == 1 else 1,  # one filter for each channel
             auto_pad="SAME_UPPER",
         )
         return self._add("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
 
     def _constant(self, name: str, values: NDArray[Any]) -> str:
-        from onnx import numpy_helper
-
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
         return name
 
     def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> str:
-        from onnx import helper
-
         self._nodes.append(helper.make_node(kind, given, [made], name=made, **attributes))
         return made

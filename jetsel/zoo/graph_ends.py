@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING
+
+from onnx import ModelProto, TensorProto, shape_inference
 
 from jetsel.zoo.onnx_model import Step
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-_FLOAT = 1  # TensorProto.DataType of 32-bit numbers
 
 _BY_ITSELF = "a probability for each class by itself, as several may hold at once; if each image has exactly one class"
 _SHARES = "probabilities instead of logits"
@@ -44,7 +40,15 @@ class GraphEnds:
         self.outputs = [value.name for value in model.graph.output]
         self.makers = {output: node for node in model.graph.node for output in node.output}
         self._classes = classes
-        self._known = _known(model)
+        self._known: dict[str, tuple[str, tuple[int, ...] | None]] = {}  # an open dimension is 0, an unknown shape None
+        with contextlib.suppress(shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime reports it
+            model = shape_inference.infer_shapes(model, data_prop=True)
+        kinds = {number: kind.lower() for kind, number in TensorProto.DataType.items()}
+        for value in [*model.graph.value_info, *model.graph.output]:
+            form, tensor = value.type.WhichOneof("value") or "tensor_type", value.type.tensor_type
+            kind = kinds.get(tensor.elem_type, "an unknown type") if form == "tensor_type" else form
+            shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
+            self._known[value.name] = kind, shape
         self._constants = {"", *(tensor.name for tensor in model.graph.initializer)}
         self._ends: dict[str, str] = {}
         for node in model.graph.node:
@@ -116,25 +120,9 @@ class GraphEnds:
     def steps_behind(self, tensor: str) -> tuple[Step, ...]:
         """Return the steps that convert a tensor of floats to (n, classes) float32; none if it is that already."""
         kind, shape = self._type(tensor)
-        steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": _FLOAT})]
+        steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": TensorProto.FLOAT})]
         if shape is not None and (len(shape) != 2 or shape[0] > 1):
             steps.append(Step("Flatten", {"axis": int(shape[:1] in ((0,), (1,)))}))
         if self.is_number(tensor):
             steps.append(Step("MatMul", constant=[[0, 1]]))
         return tuple(steps)
-
-
-def _known(model: ModelProto) -> dict[str, tuple[str, tuple[int, ...] | None]]:
-    """Return type and shape by tensor: an open dimension is 0, an unknown shape None."""
-    import onnx
-
-    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime reports it
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    kinds = {number: kind.lower() for kind, number in onnx.TensorProto.DataType.items()}
-    types = {}
-    for value in [*model.graph.value_info, *model.graph.output]:
-        form, tensor = value.type.WhichOneof("value") or "tensor_type", value.type.tensor_type
-        kind = kinds.get(tensor.elem_type, "an unknown type") if form == "tensor_type" else form
-        shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
-        types[value.name] = kind, shape
-    return types

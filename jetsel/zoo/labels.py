@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,7 @@ def _of_value(value: Any, source: str) -> list[str]:
     return [", ".join(row) for row in rows]
 
 
-MAX_BYTES = 16 * 2**20
-"""A larger labels file is refused unread; the 21,841 classes of all of ImageNet take under 2 MB."""
+MAX_BYTES = 16 * 2**20  # a larger labels file is refused unread; the 21,841 classes of all of ImageNet take under 2 MB
 
 
 @dataclass(frozen=True)
@@ -150,13 +150,13 @@ class Labels:
     """The classes, in the order of the models' outputs.
 
     wnids: identifiers (WordNet's in the starter family). names: the first English name of each class, for display.
-    synonyms: all English names of each class, as in the file. sha256: of the file's bytes, in hexadecimal.
+    synonyms: all English names of each class, as in the file. content: of the file.
     """
 
     wnids: tuple[str, ...]
     names: tuple[str, ...]
     synonyms: tuple[str, ...]
-    sha256: str
+    content: bytes
 
     @classmethod
     def read(cls, path: Path) -> Labels:
@@ -167,21 +167,29 @@ class Labels:
         return cls.parse(_content(path), path)
 
     @classmethod
-    def parse(cls, content: bytes, path: Path) -> Labels:
-        """Parse a file's content, see `read`. path: for messages."""
-        rows = [_row(path, number, line) for number, line in enumerate(_text(content, path).splitlines(), 1)]
+    def parse(cls, content: bytes, source: Path | str) -> Labels:
+        """Parse a file's content, see `read`. source: for messages."""
+        rows = [_row(source, number, line) for number, line in enumerate(_text(content, source).splitlines(), 1)]
         if not rows:
-            raise ManifestError(f"{path}: no labels; each line is an identifier, a tab and English names")
+            raise ManifestError(f"{source}: no labels; each line is an identifier, a tab and English names")
         wnids = tuple(wnid for wnid, _ in rows)
         numbers: dict[str, int] = {}
         for number, wnid in enumerate(wnids, 1):
             if numbers.setdefault(exact(wnid), number) != number:
-                raise ManifestError(f"{path}, line {number}: {wnid} is on line {numbers[exact(wnid)]} already")
+                raise ManifestError(f"{source}, line {number}: {wnid} is on line {numbers[exact(wnid)]} already")
         if len(rows) == 1:
-            raise ManifestError(f"{path}: only one class, {wnids[0]}: a model needs two or more, such as yes and no")
-        synonyms = tuple(names for _, names in rows)
+            raise ManifestError(f"{source}: only one class, {wnids[0]}: a model needs two or more, such as yes and no")
         first = tuple(names if names == wnid else names.split(",")[0].strip() for wnid, names in rows)
-        return cls(wnids, first, synonyms, hashlib.sha256(content).hexdigest())
+        return cls(wnids, first, tuple(names for _, names in rows), content)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the content, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def file_of(self, family: str) -> str:
+        """Return the name of the labels file of a family that is added."""
+        return f"{family}.{self.sha256[:12]}.tsv"
 
 
 def labels_text(path: Path) -> str:
@@ -189,49 +197,49 @@ def labels_text(path: Path) -> str:
     return _text(_content(path), path).removeprefix("\ufeff")  # Windows' mark of UTF-8
 
 
-def labels_file(text: str, source: str, tell: Callable[[str], None] = lambda _line: None) -> bytes:
-    """Return the content of a labels file (see Labels.read) for a text with classes in the order of the outputs.
+def labels_in(text: str, source: str, tell: Callable[[str], None] = lambda _line: None) -> Labels:
+    """Return the labels in a text with classes in the order of the outputs.
 
     The text is a labels file, which stays unchanged, or a list that `listed` reads. source: of the text, for messages.
     tell: takes a line for the owner. Raises ManifestError if the text is unclear.
     """
     names = listed(text, source, tell)
     if names and all("\t" in name.strip() for name in names):
-        return text.encode() if names == text.rstrip().splitlines() else "".join(f"{row}\n" for row in names).encode()
+        table = text if names == text.rstrip().splitlines() else "".join(f"{row}\n" for row in names)
+        return Labels.parse(table.encode(), source)
     shared = [name for name, times in Counter(names).items() if times > 1]
     if shared:
         example = f"{shared[0]} ({names.index(shared[0])})"
         tell(f"{source}: several classes are called {shared[0]}: their identifiers have their numbers, as in {example}")
     first = {name.split(",")[0].strip() for name in names}
     are_synonyms = 20 * (len(names) - len(first)) <= len(names) and not any(name.isdecimal() for name in first)
-    return table_of(names, source, synonyms=are_synonyms)
+    return labels_of(names, source, synonyms=are_synonyms)
 
 
-def table_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> bytes:
-    """Return the content of a labels file for classes that have only names.
+def labels_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> Labels:
+    """Return the labels of classes that have only names.
 
     synonyms: whether commas separate several names of one class; the first name is then the identifier. If classes
     share an identifier (ImageNet has two kinds of crane), the class's number, from 0, is added. source: for messages.
     Raises ManifestError for invalid names.
     """
     first = [(name.split(",")[0] if synonyms else name).strip() for name in names]
+    times = Counter(first)
     spellings: dict[str, str] = {}
-    for number, (name, shown) in enumerate(zip(names, first, strict=True), 1):
+    rows = []
+    for number, (name, shown) in enumerate(zip(names, first, strict=True)):
         if not shown or len(name.splitlines()) > 1 or "\t" in name:
-            raise ManifestError(f"{source}, class {number}: {name[:40]!r} is not a name; write one class on each line")
+            raise ManifestError(f"{source}, class {number + 1}: {name[:40]!r} is not a name; write one class a line")
         if spellings.setdefault(exact(shown), shown) != shown:
             raise ManifestError(
                 f"{source}: {shown!a} and {spellings[exact(shown)]!a} are one name, {shown}, in two forms of Unicode: "
                 "join the two classes, or rename one"
             )
-    if not names:
-        raise ManifestError(f"{source}: no classes; write one a line, in the order of the model's outputs")
-    times = Counter(first)
-    rows = []
-    for number, (name, shown) in enumerate(zip(names, first, strict=True)):
         wnid = shown if times[shown] == 1 else f"{shown} ({number})"
         rows.append(f"{wnid}\t{wnid if ',' in shown else name.strip()}\n")  # commas: see Labels.read
-    return "".join(rows).encode()
+    if not names:
+        raise ManifestError(f"{source}: no classes; write one a line, in the order of the model's outputs")
+    return Labels.parse("".join(rows).encode(), source)
 
 
 def _content(path: Path) -> bytes:
@@ -241,21 +249,21 @@ def _content(path: Path) -> bytes:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the labels file there") from error
 
 
-def _text(content: bytes, path: Path) -> str:
+def _text(content: bytes, source: Path | str) -> str:
     if b"\0" in content[:64]:
-        raise ManifestError(f"{path}: in UTF-16, which Windows calls Unicode; save it as UTF-8")
+        raise ManifestError(f"{source}: in UTF-16, which Windows calls Unicode; save it as UTF-8")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ManifestError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+        raise ManifestError(f"{source}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
 
 
-def _row(path: Path, number: int, line: str) -> tuple[str, str]:
+def _row(source: Path | str, number: int, line: str) -> tuple[str, str]:
     columns = [column.strip() for column in line.split("\t")]
     first, names = columns[0], columns[-1]
     if len(columns) != 2 or not first or not (names == first or names.split(",")[0].strip()):
         raise ManifestError(
-            f"{path}, line {number}: {line[:40]!r} is not an identifier, a tab and English names, "
+            f"{source}, line {number}: {line[:40]!r} is not an identifier, a tab and English names, "
             "as in: n02123045<tab>tabby, tabby cat"
         )
     return columns[0], columns[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,8 +14,7 @@ from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.image import InputSpec
 
-MAX_BYTES = 65_536
-"""A larger manifest is refused unread; those that jetsel writes are under 2 KB."""
+MAX_BYTES = 65_536  # a larger manifest is refused unread; those that jetsel writes are under 2 KB
 
 _OPERATIONS_PER_MS = 20e6
 """Multiply-accumulates per ms on one core of a desktop processor: 20 to 40 million with the starter family."""
@@ -66,17 +65,38 @@ class Preprocessing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return Preprocessing(source=f"{self.source}; checked on {images} images", is_checked=True)
 
 
+class Tensors(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Hash of tensors, and how they become a graph, for a file whose bytes depend on the library that wrote it."""
+
+    sha256: Sha256
+    recipe: Sentence
+
+
+class Provenance(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where a model comes from.
+
+    source: for readers. notice: what users must know, None for nothing. licence: the text that came with the weights.
+    origin: the folder or collection that the model came from; later models of the same origin join its family.
+    derived_from: None unless `jetsel models optimize` made the model. precision_choice: None unless it was pulled as
+    the faster of two precisions.
+    """
+
+    source: Sentence
+    notice: Sentence | None = None
+    licence: Sentence | None = None
+    origin: Sentence | None = None
+    derived_from: DerivedFrom | None = None
+    precision_choice: PrecisionChoice | None = None
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One model: its files, input, outputs, cost and source.
 
-    sha256: of the weights file, in hexadecimal; several models may share the file. tensors_sha256, recipe: hash of the
-    tensors, and how they become a graph, for files whose bytes depend on the library that wrote them. latency_ms: of
-    one image, on the machine where the model was added. multiply_accumulates: of one image, if there is no latency.
-    parameters: number of weights. outputs: logits (n, classes), and perhaps embedding (n, embedding_width). notice:
-    what users must know, None for nothing. licence: the text that came with the weights. origin: the folder or
-    collection that the model came from; later models of the same origin join its family. head: None if the weights' own
-    last layer answers. derived_from: None unless `jetsel models optimize` made the model. precision_choice: None unless
-    it was pulled as the faster of two precisions. preprocessing: None if jetsel ships or pulled the model.
+    sha256: of the weights file, in hexadecimal; several models may share the file. embedding_width: None if the model
+    has only logits, (n, classes); otherwise it also has the output embedding, (n, embedding_width). latency_ms: of one
+    image, on the machine where the model was added. multiply_accumulates: of one image, if there is no latency.
+    parameters: number of weights. head: None if the weights' own last layer answers. preprocessing: None if jetsel
+    ships or pulled the model.
     """
 
     name: Name
@@ -86,31 +106,22 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sha256: Sha256
     labels: FileName
     input: InputSpec
-    outputs: tuple[Literal["logits", "embedding"], ...]
-    embedding_width: Count | None
+    embedding_width: Count | None = None
     latency_ms: Annotated[float, Meta(gt=0)] | None = None
     multiply_accumulates: Count | None = None
     parameters: Count
-    source: Sentence
-    notice: Sentence | None
-    tensors_sha256: Sha256 | None = None
-    recipe: Sentence | None = None
-    licence: Sentence | None = None
-    origin: Sentence | None = None
+    tensors: Tensors | None = None
     head: ManifestHead | None = None
-    derived_from: DerivedFrom | None = None
-    precision_choice: PrecisionChoice | None = None
+    provenance: Provenance
     preprocessing: Preprocessing | None = None
 
     def __post_init__(self) -> None:
-        if "logits" not in self.outputs or len(set(self.outputs)) != len(self.outputs):
-            raise ValueError(f"outputs: {list(self.outputs)} must hold logits, and no name twice")
-        if ("embedding" in self.outputs) != (self.embedding_width is not None):
-            raise ValueError("embedding_width: must be a number if outputs has embedding, else null")
         if self.latency_ms is None and self.multiply_accumulates is None:
             raise ValueError("latency_ms: missing; write the time of one image in ms, which orders a family's models")
-        if (self.tensors_sha256 is None) != (self.recipe is None):
-            raise ValueError("tensors_sha256 and recipe: set both, or neither")
+
+    def changed(self, **changes: Any) -> Manifest:
+        """Return a copy with changes; raises ManifestError if a value is invalid."""
+        return manifest_of(msgspec.to_builtins(self) | changes)
 
     @property
     def others(self) -> dict[str, str]:
@@ -131,7 +142,8 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         items = sorted(msgspec.to_builtins(self.input).items())
         spec = {key: value for key, value in items if value is not None}
         head = [] if self.head is None else [self.head.sha256]
-        plain = msgspec.json.encode([self.tensors_sha256 or self.sha256, self.recipe, spec, *head])
+        weights = (self.sha256, None) if self.tensors is None else (self.tensors.sha256, self.tensors.recipe)
+        plain = msgspec.json.encode([*weights, spec, *head])
         return hashlib.sha256(plain).hexdigest()
 
     @property
@@ -152,23 +164,19 @@ def read_manifest(path: Path) -> Manifest:
     try:
         content = read_bounded(path, MAX_BYTES)
     except OSError as error:
-        raise ManifestError(
-            f"{path}: cannot be read: {error.strerror}; make it a file that the daemon may read"
-        ) from error
+        raise ManifestError(f"{path}: cannot be read: {error.strerror}; let the daemon read it") from error
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
         raise ManifestError(f"{path}: {_in_words(error)}; correct it there, or delete the file") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ManifestError(
-            f'{path}: not JSON: {error}; a manifest begins {{"name": "xs", "version": "1.0.0",'
-        ) from None
+        raise ManifestError(f"{path}: not JSON: {error}; correct it there, or delete the file") from None
 
 
-def manifest_of(plain: dict[str, Any], **changes: Any) -> Manifest:
-    """Return a manifest of plain values with changes; raises ManifestError if a value is invalid."""
+def manifest_of(plain: dict[str, Any]) -> Manifest:
+    """Return a manifest of plain values; raises ManifestError if a value is invalid."""
     try:
-        return msgspec.convert(plain | changes, Manifest)
+        return msgspec.convert(plain, Manifest)
     except msgspec.ValidationError as error:
         raise ManifestError(_in_words(error)) from None
 

@@ -10,16 +10,16 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES
 
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, ValueInfoProto
-
-_ORT_FORMAT = b"ORTM"  # marks ONNX Runtime's own format (ort.fbs), whatever the file's name
 _KERAS = 'export it there: keras.saving.load_model("FILE").export("model.onnx", format="onnx")'
 _TORCH = "export its network there with torch.onnx.export"
 _TF2ONNX = "convert it: python3 -m tf2onnx.convert {} --output model.onnx"
@@ -43,22 +43,28 @@ _KINDS = (
 _WHOLE_NUMBERS = {4, 5, 6, 7, 8, 9, 12, 13}  # TensorProto.DataType of shapes, indices and texts, which are no weights
 
 
-def read_model(path: Path) -> ModelProto:
-    """Return the model in an ONNX file, with external weights; raises ManifestError."""
-    return read_whole(path)[0]
+class OnnxFile(NamedTuple):
+    """An ONNX file and its model. taken_in: names of the files beside it whose weights the model includes."""
+
+    path: Path
+    content: bytes
+    model: ModelProto
+    taken_in: tuple[str, ...]
 
 
-def read_whole(path: Path) -> tuple[ModelProto, tuple[str, ...]]:
-    """Return the model in an ONNX file, and the names of the files beside it whose weights were included.
-
-    Raises ManifestError if a file is unreadable or no ONNX file.
-    """
+def read_file(path: Path) -> OnnxFile:
+    """Return an ONNX file with its external weights; raises ManifestError if it is unreadable or no ONNX file."""
     try:
         content = read_bounded(path, MAX_WEIGHTS_BYTES)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the ONNX file") from error
     model = _parsed(content, str(path))
-    return model, _take_in(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content))
+    return OnnxFile(path, content, model, _take_in(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content)))
+
+
+def read_model(path: Path) -> ModelProto:
+    """Return the model in an ONNX file, see `read_file`."""
+    return read_file(path).model
 
 
 def model_in(content: bytes, name: str) -> ModelProto:
@@ -73,13 +79,10 @@ def model_in(content: bytes, name: str) -> ModelProto:
 
 
 def _parsed(content: bytes, name: str) -> ModelProto:
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    model = onnx.ModelProto()
-    if content[4:8] != _ORT_FORMAT:
+    model = ModelProto()
+    if content[4:8] != b"ORTM":  # ONNX Runtime's own format (ort.fbs), whatever the file's name
         with contextlib.suppress(DecodeError):
-            model = onnx.ModelProto.FromString(content)
+            model = ModelProto.FromString(content)
     if not model.HasField("graph"):
         kind, repair = next(
             (kind, repair) for start, kind, repair in _KINDS if re.match(start, content[:512], re.DOTALL)
@@ -94,8 +97,6 @@ def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int)
     folder: the one that holds the files, None if none may be read. most_bytes: limit of all weights. Raises
     ManifestError, also for a link, which may lead out of the folder.
     """
-    from onnx import TensorProto
-
     files: dict[str, bytes] = {}
     for tensor in [message for message in _messages(model) if isinstance(message, TensorProto)]:
         if not tensor.external_data and not tensor.data_location:
@@ -146,9 +147,6 @@ class Step(NamedTuple):
 
 def chain(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
     """Return nodes that apply the steps in order and turn the tensor `first` into the tensor `last`."""
-    import numpy as np
-    from onnx import helper, numpy_helper
-
     nodes = []
     for number, step in enumerate(steps, 1):
         given, made = [first], last if number == len(steps) else f"{last}.{number}"
@@ -163,10 +161,8 @@ def chain(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
 
 def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str | int]) -> None:
     """Replace the model's input by float32 images of shape `sides`, which the steps convert to the old input."""
-    from onnx import TensorProto, helper
-
-    name = input_of(model)
-    (value,) = (one for one in model.graph.input if one.name == name)
+    value = inputs_of(model)[0]
+    name = value.name
     value.CopyFrom(helper.make_tensor_value_info(f"{name}.image", TensorProto.FLOAT, sides))
     for place, node in enumerate(chain(steps, value.name, name)):
         model.graph.node.insert(place, node)
@@ -174,8 +170,6 @@ def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str |
 
 def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step]) -> None:
     """Add the output `name`, (n, classes) float32, to the model: the steps applied to `tensor`."""
-    from onnx import TensorProto, helper
-
     if steps or tensor != name:
         for names in (names for node in model.graph.node for names in (node.input, node.output)):
             names[:] = [f"{name}.before" if one == name else one for one in names]  # frees the name
@@ -189,8 +183,6 @@ def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step])
 
 def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
     """Remove all other outputs, and the nodes that only these need, as TensorRT may refuse them."""
-    from onnx import NodeProto
-
     outputs = [value for value in model.graph.output if value.name in names]
     model.graph.ClearField("output")
     model.graph.output.extend(outputs)
@@ -202,15 +194,17 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
             used.update(name for one in _messages(node) if isinstance(one, NodeProto) for name in one.input)
 
 
+def drop_unused_weights(model: ModelProto) -> None:
+    """Remove the weights that no node reads."""
+    used = {name for node in model.graph.node for name in node.input}
+    for tensor in [tensor for tensor in model.graph.initializer if tensor.name not in used]:
+        model.graph.initializer.remove(tensor)
+
+
 def inputs_of(model: ModelProto) -> list[ValueInfoProto]:
     """Return the model's inputs, without weights, which older files list among them."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights]
-
-
-def input_of(model: ModelProto) -> str:
-    """Return the name of the model's first input."""
-    return str(inputs_of(model)[0].name)
 
 
 def _messages(message: Any) -> Iterator[Any]:

@@ -1,27 +1,30 @@
-"""Choose the family of new models, and add, rewrite or remove models atomically, as a daemon may read the folder.
+"""Choose the family of new models or heads, and put, rewrite or remove models atomically, as a daemon may read them.
 
 A model exists if its manifest does: the manifest is the record of jetsel.base.versions.
 """
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace as with_
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from jetsel.base import files, versions
-from jetsel.base.errors import ManifestError
-from jetsel.base.files import read_bounded, sha256_of
-from jetsel.base.names import RULE, exact
+from jetsel.base.errors import ManifestError, did_you_mean
+from jetsel.base.files import read_bounded
+from jetsel.base.names import RULE, exact, path_text, plain_name
 from jetsel.base.versions import publish, withdraw
+from jetsel.image import InputSpec
 from jetsel.zoo.labels import Labels
-from jetsel.zoo.manifest import MAX_BYTES, Manifest, manifest_of
+from jetsel.zoo.manifest import MAX_BYTES, Manifest
 from jetsel.zoo.store import STARTER, Family, Model, Zoo, planned_folders
 
 
@@ -29,23 +32,23 @@ from jetsel.zoo.store import STARTER, Family, Model, Zoo, planned_folders
 class FamilyRequest:
     """A request to choose the family of new models.
 
-    family: chosen by the owner, or None. likely_family: name for a new family, None if there is none. labels: the
-    content of the labels file. labels_from: its path, for messages. origin: see Manifest.
+    family: chosen by the owner, or None. likely_family: name for a new family, None if there is none. labels_from: the
+    file of the labels, for messages. origin: see Provenance.
     """
 
     family: str | None
     likely_family: str | None
-    labels: bytes
+    labels: Labels
     labels_from: Path
     origin: str | None = None
 
 
 @dataclass(frozen=True)
 class NewFamily:
-    """The family of new models. labels: content of the labels file. source, origin: of heads. notes: for the owner."""
+    """The family of new models. source, origin: of heads. notes: for the owner."""
 
     name: str
-    labels: bytes
+    labels: Labels
     source: str = ""
     origin: str | None = None
     notes: tuple[str, ...] = ()
@@ -59,14 +62,14 @@ def choose_family(
     names: of the new models. are_heads: heads can learn any order of the classes, so the order need not match. Raises
     ManifestError if the family has other classes, or if the owner must choose.
     """
-    classes = _classes(Labels.parse(new.labels, new.labels_from))
+    classes = _classes(new.labels)
     alike = [one for one in zoo.families.values() if set(_classes(one.labels)) == set(classes)]
     fitting = [one for one in alike if are_heads or _classes(one.labels) == classes]
     same = [one for one in fitting if new.origin is not None and new.origin in _origins(one)]
     joined = next((one for one in same if len(same) == 1 or one.name == new.likely_family), None)
     if new.family is None and joined is not None:
         note = f"family {joined.name} has models of the same origin: for a family of its own, use --family NAME"
-        return NewFamily(joined.name, labels_of(joined), notes=(note,))
+        return NewFamily(joined.name, joined.labels, notes=(note,))
     name = new.family or new.likely_family
     if name is None:
         raise ManifestError(f"{new.labels_from}: its name gives none for a family: use --family NAME; {RULE}")
@@ -75,24 +78,23 @@ def choose_family(
         notes = () if new.family else (f"family {name} is new; {_same(one, names, are_heads)}" for one in fitting)
         return NewFamily(name, new.labels, notes=tuple(notes))
     if family in fitting and new.family:
-        return NewFamily(name, labels_of(family))
+        return NewFamily(name, family.labels)
     overwrites = replace and (new.family is not None or new.origin in _origins(family))
-    if overwrites and not are_heads and _names(family) == set(names):
+    if overwrites and not are_heads and set(family.by_name) == set(names):
         return NewFamily(name, new.labels)
-    repair = "for a family of its own, choose another name with --family"
     if family in fitting:
-        raise ManifestError(f"{_same(family, names, are_heads)}; {repair}")
-    if family in alike:
-        why = f"has the classes of {new.labels_from} in another order, and the outputs of a model cannot be reordered"
+        why = _same(family, names, are_heads)
+    elif family in alike:
+        why = f"family {name} has the classes of {new.labels_from} in another order, which no model can change"
     else:
-        apart = sorted(shown for _, shown in set(_classes(family.labels)) ^ set(classes))[:3]
-        why = f"has other classes than {new.labels_from} (see {', '.join(apart)}) and keeps them until it is removed"
-    raise ManifestError(f"family {name} {why}; {repair}")
+        apart = ", ".join(sorted(shown for _, shown in set(_classes(family.labels)) ^ set(classes))[:3])
+        why = f"family {name} has other classes than {new.labels_from} (see {apart}) and keeps them until it is removed"
+    raise ManifestError(f"{why}; for a family of its own, choose another name with --family")
 
 
 def _same(family: Family, names: Collection[str], are_heads: bool) -> str:
     """Return a note that a family has the same classes, and how to join it without replacing its models."""
-    clash = not _names(family).isdisjoint(names)
+    clash = not set(family.by_name).isdisjoint(names)
     how = f": to answer in one cascade with it, use --family {family.name}{' --name NAME' * clash}"
     return f"family {family.name} has the same classes, perhaps for another task{'' if clash and are_heads else how}"
 
@@ -101,18 +103,83 @@ def _classes(labels: Labels) -> list[tuple[str, str]]:
     return [(exact(wnid), exact(name)) for wnid, name in zip(labels.wnids, labels.names, strict=True)]
 
 
-def labels_of(family: Family) -> bytes:
-    """Return the content of a family's labels file."""
-    first = family.models[0]
-    return (first.directory / first.manifest.labels).read_bytes()
-
-
 def _origins(family: Family) -> set[str | None]:
-    return {origin for model in family.models for origin in (model.manifest.origin, model.manifest.recipe)}
+    return {model.manifest.provenance.origin for model in family.models}
 
 
-def _names(family: Family) -> set[str]:
-    return {model.manifest.name for model in family.models}
+def family_of_heads(
+    zoo: Zoo, backbone: Family, name: str | None, photos: Path, labels: Labels, *, replace: bool
+) -> tuple[NewFamily, dict[str, Model]]:
+    """Return the family of new heads for a folder of images, and the models that the heads replace, by name.
+
+    name: chosen by the owner, or None. labels: of the folder's classes; the returned family keeps an existing order.
+    Raises ManifestError if the heads cannot be added, so that nothing is trained in vain.
+    """
+    place, likely = path_text(photos.resolve()), plain_name(photos.resolve().name)
+    request = FamilyRequest(family=name, likely_family=likely, labels=labels, labels_from=photos, origin=place)
+    names = [model.manifest.name for model in backbone.models]
+    family = choose_family(zoo, request, names, are_heads=True, replace=replace)
+    models = zoo.models(family.name)
+    origins = {one: model.manifest.provenance.origin or place for one, model in models.items()}
+    there = {one: model for one, model in models.items() if one in names}
+    if there and not replace:
+        again = "; --replace trains them again" if place in (origins[one] for one in there) else ""
+        raise ManifestError(
+            f"family {family.name} has {', '.join(there)} already: for heads beside them, for another kind of images, "
+            f"use --family {family.name} --name KIND; for a family of its own, choose another name with --family{again}"
+        )
+    adds = "" if there else f": this adds {len(names)} heads of the backbone {backbone.name}"
+    notes = [
+        f"family {family.name} has heads of {one} too{adds}, in one cascade with them; for another light or "
+        "camera, use --name KIND"
+        for one in sorted({*origins.values()} - {place})
+    ]
+    return with_(family, source=f"head for {Path(place).name}", origin=place, notes=(*family.notes, *notes)), there
+
+
+def heads_beside(
+    zoo: Zoo, name: str, kind: str, base: str | None, photos: Path, *, replace: bool
+) -> tuple[Family, NewFamily, dict[str, Model]]:
+    """Return backbones named as the new models, the family of their heads, and the models that these replace by name.
+
+    The heads are for another kind of images in family `name`, whose labels stay. kind: ends the new names. base: the
+    model to build on, None for one head on each backbone. Raises ManifestError if the heads cannot be added.
+    """
+    family, by_name = zoo.families.get(name), zoo.models(name)
+    if family is None:
+        near = did_you_mean(name, zoo.families)
+        raise ManifestError(f"there is no family {name}{near}: train its first heads without --name")
+    if base is not None and base not in by_name:
+        near = did_you_mean(base, by_name)
+        raise ManifestError(f"--backbone: family {name} has no model {base}{near}; it has {', '.join(by_name)}")
+    able: dict[tuple[str, InputSpec], Model] = {}
+    for model in family.models:
+        if base in (None, model.manifest.name) and model.manifest.embedding_width is not None:
+            able.setdefault((model.manifest.sha256, model.manifest.input), model)  # of several heads, the first
+    if not able:
+        raise ManifestError(f"{base or f'family {name}'}: gives no embedding, which a head is trained on")
+    new = {f"{model.manifest.name}-{kind}": model for model in able.values()}
+    there = {one: by_name[one] for one in new if one in by_name}
+    strange = [one for one, model in there.items() if model.manifest.sha256 != new[one].manifest.sha256]
+    if strange:
+        raise ManifestError(
+            f"family {name} has {', '.join(strange)} on other backbones, as of its first training: choose another "
+            f"--name, such as {kind}2"
+        )
+    if there and not replace:
+        raise ManifestError(
+            f"family {name} has {', '.join(there)} already: choose another --name; --replace trains them again"
+        )
+    made = NewFamily(name, family.labels, source=f"head for {photos.resolve().name}")
+    return with_(family, models=tuple(_named(model, one) for one, model in new.items())), made, there
+
+
+def _named(base: Model, name: str) -> Model:
+    """Return a model's backbone under another name."""
+    before = base.manifest
+    source = f"the backbone of {before.name} ({before.provenance.source})"
+    provenance = structs.replace(before.provenance, source=source, derived_from=None)
+    return with_(base, manifest=before.changed(name=name, provenance=provenance))
 
 
 @contextmanager
@@ -133,12 +200,12 @@ def working_folder(folder: Path) -> Iterator[Path]:
 def put(
     work: Path,
     weights: Path,
-    labels: bytes,
+    labels: Labels,
     manifest: Manifest,
-    replaced: Model | None,
-    others: Mapping[str, bytes] = MappingProxyType({}),
-) -> Path:
-    """Move weights from a working folder into its parent, with labels and manifest; return the manifest's path.
+    replaced: Model | None = None,
+    others: Mapping[str, bytes] | None = None,
+) -> Model:
+    """Move weights from a working folder into its parent, with labels and manifest, and return the model.
 
     manifest: also names the files; names contain a part of the hash, so an existing file with equal content is kept.
     replaced: the model in the same folder to replace. others: content of each of `manifest.others`, by name. Raises
@@ -149,14 +216,14 @@ def put(
     if replaced is None and target.exists():
         raise ManifestError(f"{target}: already exists, see jetsel models list: choose another name, or delete it")
     weights.rename(work / manifest.file)
-    (work / manifest.labels).write_bytes(labels)
-    for name, content in others.items():
+    for name, content in {manifest.labels: labels.content, **(others or {})}.items():
         (work / name).write_bytes(content)
     _write(work / target.name, manifest)
-    new = [name for name in manifest.files if not _is_same(work / name, folder / name)]
-    old = () if replaced is None else replaced.manifest.files
-    publish(work, [*new, target.name], old)
-    return target
+    there = [name for name in manifest.files if (folder / name).is_file()]
+    same = [name for name in there if filecmp.cmp(work / name, folder / name, shallow=False)]
+    new = [name for name in manifest.files if name not in same]
+    publish(work, [*new, target.name], () if replaced is None else replaced.manifest.files)
+    return Model(manifest, target)
 
 
 def rewrite(model: Model, **changes: Any) -> Model:
@@ -164,10 +231,8 @@ def rewrite(model: Model, **changes: Any) -> Model:
     if model.directory.resolve() == STARTER.resolve():
         raise ManifestError(f"{model.manifest.name} ships with jetsel and cannot be changed: add a copy of it instead")
     if model.directory in planned_folders():
-        raise ManifestError(
-            f"{model.manifest.name} came with a fleet's plan: change it where its family is published from"
-        )
-    changed = Model(manifest_of(msgspec.to_builtins(model.manifest), **changes), model.manifest_path)
+        raise ManifestError(f"{model.manifest.name} came with a fleet's plan: change it where it is published from")
+    changed = Model(model.manifest.changed(**changes), model.manifest_path)
     with working_folder(model.directory) as work:
         _write(work / model.manifest_path.name, changed.manifest)
         publish(work, [model.manifest_path.name])
@@ -187,23 +252,10 @@ def take_out(model: Model) -> None:
         withdraw(work, model.manifest_path.name, model.manifest.files)
 
 
-def _is_same(new: Path, old: Path) -> bool:
-    return old.is_file() and sha256_of(new) == sha256_of(old)
-
-
 def _is_named(folder: Path, name: str) -> bool:
     """Whether a manifest in the folder names this file. An unreadable manifest counts, since it may name any file."""
-    for path in folder.glob("*.json"):
-        try:
-            plain = msgspec.json.decode(read_bounded(path, MAX_BYTES))
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return True
-        if isinstance(plain, dict) and name in _texts(plain):
-            return True
-    return False
-
-
-def _texts(plain: dict[str, Any]) -> list[Any]:
-    """Return all values of a manifest and of its inner objects, among which every file name is."""
-    inner = [value for value in plain.values() if isinstance(value, dict)]
-    return [value for part in (plain, *inner) for value in part.values()]
+    try:
+        manifests = [msgspec.json.decode(read_bounded(path, MAX_BYTES)) for path in folder.glob("*.json")]
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return True
+    return f'"{name}"'.encode() in msgspec.json.encode(manifests)

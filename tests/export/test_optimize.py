@@ -17,12 +17,12 @@ from calibration.optimizing.separable import separable
 from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize import activations, steps
 from jetsel.train.optimize.activations import PrunableNetwork, Rule, chosen, prune
+from jetsel.train.optimize.compress import for_size, operations
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.factorise import low_rank, one_d
 from jetsel.train.optimize.steps import Reduction, last_layer, network_of
 from jetsel.zoo import STARTER
 from jetsel.zoo.export import export
-from jetsel.zoo.graph import for_size, operations
 from jetsel.zoo.manifest import read_manifest
 from jetsel.zoo.onnx_model import model_in, read_model
 

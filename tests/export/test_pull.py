@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+import torchvision
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -18,10 +19,8 @@ from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.zoo import scan
 from jetsel.zoo.export import export
 from jetsel.zoo.onnx_model import read_model
-from jetsel.zoo.published import import_torchvision, spec_of
+from jetsel.zoo.published import spec_of
 from tests.unit.zoo.test_store import models
-
-torchvision = import_torchvision()
 
 WIDTHS = {"mobilenet_v2": 1280, "mobilenet_v3_small": 1024, "resnet18": 512, "resnet50": 2048, "efficientnet_b0": 1280}
 
@@ -117,9 +116,9 @@ def test_a_model_is_pulled_with_all_that_was_published_of_it(
     described = torchvision.models.MobileNet_V3_Small_Weights.IMAGENET1K_V1.meta
     assert manifest.latency_ms is not None
     assert manifest.parameters == pytest.approx(described["num_params"], rel=0.01)
-    assert "weights IMAGENET1K_V1" in manifest.source
-    assert file.name in manifest.source
-    assert "terms of that data" in (manifest.notice or "")
+    assert "weights IMAGENET1K_V1" in manifest.provenance.source
+    assert file.name in manifest.provenance.source
+    assert "terms of that data" in (manifest.provenance.notice or "")
     (family,) = scan([own]).families.values()
     assert [name.partition(" (")[0] for name in family.labels.names] == described["categories"]
     assert len(set(family.labels.wnids)) == 1000  # although two are called crane

@@ -48,7 +48,6 @@ def put_endless_family(folder: Path, family: str = "hanging") -> Path:
         file="endless.onnx",
         sha256=hashlib.sha256(weights).hexdigest(),
         input=SCALED,
-        outputs=["logits"],
         embedding_width=None,
         multiply_accumulates=2000,
     )

@@ -109,7 +109,7 @@ def test_models_are_listed_with_their_notice() -> None:
     found = json.loads(jetsel("models", "list", "--json").stdout)
     assert [family["name"] for family in found["families"]] == ["starter"]
     model = found["families"][0]["models"][0]
-    assert {"name", "version", "family", "sha256", "input", "labels", "notice", "source"} <= set(model)
+    assert {"name", "version", "family", "sha256", "input", "labels", "provenance"} <= set(model)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_model_in_8_bits_is_made_compared_and_added_once(home: Path) -> None:
     assert any("only" in note for note in said["notes"]), "the configuration leaves it out"
     (model,) = scan([home / "models"]).families["starter"].models
     verify(model)
-    derived = model.manifest.derived_from
+    derived = model.manifest.provenance.derived_from
     assert (derived.name, derived.recipe[:24]) == ("s", "8-bit numbers, ranges of")
     assert {"QuantizeLinear", "DequantizeLinear"} <= {node.op_type for node in onnx.load(str(model.path)).graph.node}
     onnxruntime.InferenceSession(model.path)

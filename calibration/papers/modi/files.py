@@ -16,9 +16,10 @@ from calibration.papers.compression import rounded
 from calibration.starter.calibrate import LIMITS
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec
+from jetsel.train.optimize import compress
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.material import normalised, pixels
-from jetsel.zoo import Family, Model, compress
-from jetsel.zoo.graph import for_size
+from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 
 RAW, ROUNDED, EIGHT = "as it ships", "rounded", "8 bits"

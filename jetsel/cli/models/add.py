@@ -9,8 +9,21 @@ from typing import Annotated, Literal
 import typer
 
 from jetsel.base.names import RULE, path_text, plain_name
-from jetsel.cli.models.placed import FamilyName, Folder, Name, Replace, size, triple
-from jetsel.cli.models.prepared import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std
+from jetsel.cli.models.placed import (
+    Channels,
+    FamilyName,
+    Folder,
+    Interpolation,
+    Like,
+    Mean,
+    Name,
+    Replace,
+    Resize,
+    ResizePx,
+    Std,
+    size,
+    triple,
+)
 from jetsel.cli.options import ConfigFile, Json
 
 
@@ -75,13 +88,14 @@ def add(
     better. The file is copied. If anything fails, nothing is added.
     """
     from jetsel.cli.models.checking import proven
-    from jetsel.cli.models.placed import place
+    from jetsel.cli.models.placed import put, report
     from jetsel.site import config_file
     from jetsel.zoo.adding import ModelDescription
     from jetsel.zoo.conventions import values_of
     from jetsel.zoo.describing import Said, describe, onnx_in
     from jetsel.zoo.labels import labels_text
-    from jetsel.zoo.manifest import Preprocessing
+    from jetsel.zoo.manifest import Preprocessing, Provenance
+    from jetsel.zoo.onnx_model import read_file
 
     options = (
         Said(f"--labels {labels and path_text(labels)}", {"labels": labels and labels_text(labels)}),
@@ -96,26 +110,26 @@ def add(
         Said(f"--like {like}", values_of(like) if like else {}),
     )
     onnx = onnx_in(path)
-    description_read = describe(onnx, options, partial(typer.echo, err=True))
+    file = read_file(onnx)
+    described = describe(file, options, partial(typer.echo, err=True))
     stem, title = (onnx.stem, onnx.name) if onnx == path else (path.resolve().name,) * 2
     own_name = name or plain_name(stem)
     if own_name is None:
         raise typer.BadParameter(f"{title}: its name gives none for the model: use --name NAME; {RULE}")
-    classes = path_text(Path(labels.name)) if labels else description_read.sources["labels"]
-    is_described = {"mean", "std"} <= description_read.spec.keys()
-    for line in description_read.lines:
+    classes = path_text(Path(labels.name)) if labels else described.sources["labels"]
+    is_described = {"mean", "std"} <= described.spec.keys()
+    for line in described.lines:
         typer.echo(line, err=json)
     description = ModelDescription(
         name=own_name,
         family=family,
         likely_family=plain_name(labels.stem) if labels else own_name,
-        labels=description_read.labels,
+        labels=described.labels,
         labels_from=labels or onnx,
-        spec=description_read.spec,
-        preprocessing=None if check and not is_described else Preprocessing(source=description_read.prepared_by),
-        input_px=description_read.input_px,
-        source=source or f"added from {path_text(Path(title))}",
-        notice=notice,
+        spec=described.spec,
+        preprocessing=None if check and not is_described else Preprocessing(source=described.prepared_by),
+        input_px=described.input_px,
+        provenance=Provenance(source=source or f"added from {path_text(Path(title))}", notice=notice),
         version=version,
         output=output,
         exclusive=exclusive,
@@ -123,4 +137,5 @@ def add(
     )
     values = config_file.applied(config)
     prove = None if check is None else partial(proven, check, values, quiet=json)
-    place(onnx, description, values, folder, replace=replace, json=json, check=prove)
+    added = put(file, description, values, folder, replace=replace, check=prove)
+    report(added, description.provenance.source, values, json=json)

@@ -51,8 +51,8 @@ def build(
     from msgspec import structs
 
     from jetsel.base.errors import JetselError
-    from jetsel.cli.models.candidates import BACKEND, on_tensorrt, order_of, requested_candidates
-    from jetsel.cli.models.samples import BuiltInPhotographs, PhotographFolder
+    from jetsel.cli.models.candidates import BACKEND, order_of, requested_candidates, runs_on_tensorrt
+    from jetsel.cli.models.samples import built_in_images, images_in
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
     from jetsel.site import config_file
@@ -68,9 +68,9 @@ def build(
     builder = Builder(settings, limit_s)
     limits, decode_px = limits_of(values), max(one.model.manifest.input.shorter_px for one in candidates)
     compared = (
-        BuiltInPhotographs(limits, decode_px)
+        built_in_images(limits, decode_px)
         if photographs is None
-        else PhotographFolder(photographs, MOST_COMPARED, limits, decode_px)
+        else images_in(photographs, MOST_COMPARED, limits, decode_px)
     )
     tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
@@ -87,9 +87,10 @@ def build(
             except JetselError as error:
                 was_built, fault = False, str(error)
         outcome = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)
-        tell(f"{one.family} {one.name}: {' '.join(outcome.replace(f'{one.name}: ', '', 1).split())}", is_result=True)
+        words = " ".join(outcome.replace(f"{one.name}: ", "", 1).split())
+        tell(f"{one.family.name} {one.name}: {words}", is_result=True)
         record, engine = (None, None) if plan is None else (plan.record, str(plan.path))
-        about = {"family": one.family, "name": one.name, "was_built": was_built, "fault": fault}
+        about = {"family": one.family.name, "name": one.name, "was_built": was_built, "fault": fault}
         rows.append(about | {"engine": engine, "record": record})
     if json:
         print_json({"compared_on": compared.source, "models": rows})
@@ -99,8 +100,7 @@ def build(
                 f"the daemon loads {values.host.precision} engines; to use the new ones, set "
                 f'precision = "{precision}" under [host]'
             )
-        served = {one.name for one in on_tensorrt("", [one.model for one in candidates], 0, values)}
-        for name in sorted({one.name for one in candidates} - served):
+        for name in sorted({one.name for one in candidates if not runs_on_tensorrt(one.model, values)}):
             typer.echo(f'to serve {name} with TensorRT, write under [models.backends]: {name} = "{BACKEND}"')
         typer.echo("to use them in a running daemon: jetsel reload")
     if any(one["fault"] is not None for one in rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from jetsel.base.config import Config
@@ -12,7 +12,7 @@ from jetsel.engines.building.builder import EngineOrder
 from jetsel.engines.building.trial import Array, Photographs
 from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.site.configured import served_models
-from jetsel.zoo import Model, model_folders, scan, verify
+from jetsel.zoo import Family, Model, model_folders, scan, verify
 
 BACKEND = "tensorrt"  # the backend whose models are built
 
@@ -21,11 +21,10 @@ _QDQ = b"\x22\x10DequantizeLinear"  # a node's op_type in an ONNX file: field 4 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that will run as an engine. family: its name. classes: number of the family's classes."""
+    """A model that will run as an engine, and its family."""
 
-    family: str
+    family: Family
     model: Model
-    classes: int
 
     @property
     def name(self) -> str:
@@ -35,15 +34,12 @@ class Candidate:
     @property
     def weights(self) -> Weights:
         """The weights of the model's backbone."""
-        return self.model.weights(self.classes).backbone
+        return self.model.weights(len(self.family.labels.names)).backbone
 
 
-def on_tensorrt(family: str, models: Iterable[Model], classes: int, config: Config) -> list[Candidate]:
-    """Return the models of a family that the configuration runs on TensorRT."""
-    backends, default = config.models.backends, config.models.backend
-    return [
-        Candidate(family, model, classes) for model in models if backends.get(model.manifest.name, default) == BACKEND
-    ]
+def runs_on_tensorrt(model: Model, config: Config) -> bool:
+    """Whether the configuration runs a model on TensorRT."""
+    return config.models.backends.get(model.manifest.name, config.models.backend) == BACKEND
 
 
 def requested_candidates(config: Config, names: Collection[str], family: str | None) -> list[Candidate]:
@@ -54,23 +50,14 @@ def requested_candidates(config: Config, names: Collection[str], family: str | N
     zoo = scan(model_folders(config.models))
     if family is not None and family not in zoo.families:
         raise UnknownFamilyError(f"there is no family {family}: see jetsel models list")
-    families = [one_family for one_family in zoo.families.values() if family in (None, one_family.name)]
+    families = [one for one in zoo.families.values() if family in (None, one.name)]
+    every = [Candidate(one, model) for one in families for model in one.models]
+    if unknown := sorted(set(names) - {one.name for one in every}):
+        raise UnknownModelError(f"there is no model {', '.join(unknown)}: see jetsel models list")
     if names:
-        every = [
-            Candidate(one_family.name, model, len(one_family.labels.names))
-            for one_family in families
-            for model in one_family.models
-        ]
-        if unknown := sorted(set(names) - {one.name for one in every}):
-            raise UnknownModelError(f"there is no model {', '.join(unknown)}: see jetsel models list")
         return [one for one in every if one.name in names]
-    candidates = [
-        one
-        for one_family in families
-        for one in on_tensorrt(
-            one_family.name, served_models(one_family, config).values(), len(one_family.labels.names), config
-        )
-    ]
+    served = [one for one in every if one.name in served_models(one.family, config)]
+    candidates = [one for one in served if runs_on_tensorrt(one.model, config)]
     if not candidates:
         raise ConfigError(
             'models.backend: no model runs on tensorrt here: name those to build, or write backend = "tensorrt" under '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as with_
 from functools import partial
@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import median
 
 import typer
+from msgspec import structs
 
 from jetsel.base.config import Config
 from jetsel.base.errors import ManifestError
-from jetsel.base.weights import Weights
 from jetsel.calibrate.record.durations import run_by_turns
 from jetsel.cli.models.candidates import BACKEND
 from jetsel.cli.models.listing import described
-from jetsel.cli.models.placed import notes_of, put
+from jetsel.cli.models.placed import notes_of, print_notes, put
 from jetsel.cli.options import print_json
 from jetsel.cli.terminal import console, milliseconds, table
 from jetsel.engines import Backends, warm_up
@@ -28,8 +28,9 @@ from jetsel.engines.trying import largest_difference
 from jetsel.power.machine import Machine
 from jetsel.zoo import Model, model_folders, pretrained, scan
 from jetsel.zoo.manifest import PrecisionChoice
+from jetsel.zoo.onnx_model import read_file
 from jetsel.zoo.placing import take_out
-from jetsel.zoo.pretrained import PretrainedModel, RungPair, drawn
+from jetsel.zoo.pretrained import PretrainedModel, RungPair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +78,12 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     """Add each missing model in one precision, or in both. Raises ManifestError or EngineFailedError."""
     folder = pull.folder
     folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
-    families = [one.models for one in scan(folders).families.values() if pull.family in (None, one.name)]
+    families = [one.by_name for one in scan(folders).families.values() if pull.family in (None, one.name)]
     pulled = Pulled()
     for pair in pairs:
-        installed = next((models for models in families if any(_namesake(models, rung) for rung in pair)), ())
+        installed = next((models for models in families if any(_namesake(models, rung) for rung in pair)), {})
         there = [_there(installed, rung) for rung in pair]
-        are_both = all(model is not None and model.manifest.precision_choice is None for model in there)
+        are_both = all(model is not None and model.manifest.provenance.precision_choice is None for model in there)
         if pull.both or (are_both and not pull.replace):
             for rung, model in zip(pair, there, strict=True):
                 _take(rung, model, None, pull, pulled)
@@ -91,13 +92,12 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     return pulled
 
 
-def _take_faster(pair: RungPair, installed: Sequence[Model], pull: Pull, pulled: Pulled) -> None:
+def _take_faster(pair: RungPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
     """Add the precision that is faster here, if it is missing, and remove the other one."""
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _there(installed, pair.int8)
-    rung, choice = choose_precision(
-        pair, pull.values, None if in_8_bits is None else in_8_bits.manifest.precision_choice
-    )
+    former = None if in_8_bits is None else in_8_bits.manifest.provenance.precision_choice
+    rung, choice = choose_precision(pair, pull.values, former)
     _take(rung, _there(installed, rung), choice, pull, pulled)
     other = _namesake(installed, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
@@ -109,20 +109,17 @@ def _take(
     rung: PretrainedModel, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
 ) -> None:
     """Add a model, if it is not `there` already; if another machine chose its precision, write it again."""
-    before = None if there is None else there.manifest.precision_choice
-    if there is None or pull.replace or _place_of(before) != _place_of(choice):
+    before = None if there is None else there.manifest.provenance.precision_choice
+    is_elsewhere = before != choice and (before is None or choice is None or before.machine != choice.machine)
+    if there is None or pull.replace or is_elsewhere:
         tell(f"trying {rung.wanted.name}")
-        _compare(pull.values, rung)
-        description = with_(rung.wanted, family=pull.family, precision_choice=choice)
+        check_answers(rung, pull.values)
+        provenance = structs.replace(rung.wanted.provenance, precision_choice=choice)
+        description = with_(rung.wanted, family=pull.family, provenance=provenance)
         replace = pull.replace or there is not None
-        there = put(rung.onnx, description, pull.values, pull.folder, replace=replace).model
+        there = put(read_file(rung.onnx), description, pull.values, pull.folder, replace=replace).model
         pulled.added.append(there.manifest.name)
     pulled.models.append(there)
-
-
-def _place_of(choice: PrecisionChoice | None) -> tuple[str | None] | None:
-    """Return the machine of a choice as a tuple, None for no choice."""
-    return None if choice is None else (choice.machine,)
 
 
 def tell(line: str) -> None:
@@ -131,38 +128,33 @@ def tell(line: str) -> None:
         typer.echo(line, err=True)
 
 
-def _there(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
+def _there(installed: Mapping[str, Model], rung: PretrainedModel) -> Model | None:
     """Return the installed model with the same recipe, None if there is none."""
     model = _namesake(installed, rung)
-    return model if model is not None and model.manifest.recipe == rung.wanted.recipe else None
+    return model if model is not None and model.manifest.tensors == rung.wanted.tensors else None
 
 
-def _namesake(installed: Sequence[Model], rung: PretrainedModel) -> Model | None:
+def _namesake(installed: Mapping[str, Model], rung: PretrainedModel) -> Model | None:
     """Return the installed model with the same name, weights and size, whatever its recipe; heads do not count."""
-    same = (rung.wanted.name, rung.wanted.tensors_sha256, rung.side_px)
-    return next(
-        (
-            model
-            for model in installed
-            for manifest in [model.manifest]
-            if (manifest.name, manifest.tensors_sha256, manifest.input.width_px) == same and manifest.head is None
-        ),
-        None,
-    )
+    model, wanted = installed.get(rung.wanted.name), rung.wanted
+    if model is None or model.manifest.tensors is None or wanted.tensors is None:
+        return None
+    size_px = (model.manifest.input.width_px, model.manifest.input.height_px)
+    is_same = model.manifest.tensors.sha256 == wanted.tensors.sha256 and size_px == wanted.input_px
+    return model if is_same and model.manifest.head is None else None
 
 
-def _compare(values: Config, rung: PretrainedModel) -> None:
+def check_answers(model: PretrainedModel, values: Config) -> None:
     """Raise ManifestError if ONNX Runtime's answers differ from the reference's."""
-    apart = largest_difference(weights_of(rung), values.models.threads, drawn(rung.side_px), rung.expected)
-    if not apart <= rung.tolerance:  # also true for NaN
+    apart = largest_difference(model.weights, values.models.threads, *model.example)
+    if not apart <= model.tolerance:  # also true for NaN
         raise ManifestError(
-            f"{rung.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
-            f"than {rung.tolerance:.0e}: install another version of onnxruntime"
+            f"{model.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
+            f"than {model.tolerance:.0e}: install another version of onnxruntime, or pull another model"
         )
 
 
 def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
-
     first = pulled.models[0].manifest
     if json:
         import msgspec
@@ -177,7 +169,7 @@ def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
             manifest.name,
             f"{manifest.input.width_px} x {manifest.input.height_px}",
             milliseconds(manifest.cost_ms),
-            described(manifest.precision_choice),
+            described(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.1f}",
             manifest.file,
         )
@@ -188,9 +180,8 @@ def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
         typer.echo(f"{there} were there already: --replace writes them again, --folder DIR writes another copy")
     if pulled.removed:
         typer.echo(f"removed, since the other precision is faster here: {', '.join(pulled.removed)}")
-    typer.echo(f"notice: {first.notice}")
-    for note in notes:
-        typer.echo(f"note: {note}")
+    typer.echo(f"notice: {first.provenance.notice}")
+    print_notes(notes)
     if pulled.added:
         typer.echo("to use them in a running daemon: jetsel reload")
 
@@ -212,7 +203,8 @@ def choose_precision(
     """
     machine = Machine(values.power.sysfs).facts().board.value
     if values.models.backend == BACKEND:
-        return pair.int8 if _builds_int8(values) else pair.float32, PrecisionChoice(machine=machine)
+        is_fast = values.host.precision == "int8" and Builder(values.host).about["gpu"].get("fast_int8")
+        return pair.int8 if is_fast else pair.float32, PrecisionChoice(machine=machine)
     float_ms, int8_ms = _times_ms(pair, values)
     is_there = former is not None and former.machine == machine
     rung = pair.int8 if is_int8_chosen(float_ms, int8_ms, is_there=is_there) else pair.float32
@@ -228,18 +220,13 @@ def is_int8_chosen(float_ms: float, int8_ms: float, *, is_there: bool) -> bool:
     return float_ms > CLEARLY_FASTER * int8_ms if is_there else int8_ms <= CLEARLY_FASTER * float_ms
 
 
-def _builds_int8(values: Config) -> bool:
-    """Whether int8 engines are configured and fast on this GPU; raises EngineFailedError."""
-    return values.host.precision == "int8" and bool(Builder(values.host).about["gpu"].get("fast_int8"))
-
-
 def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
     """Return the median latency of one image in floats and in 8 bits, timed in turns; raises EngineFailedError."""
     backends, engines = Backends(values.host), []
     runs: dict[str, Callable[[], object]] = {}
     try:
         for rung in pair:
-            weights, image = weights_of(rung), drawn(rung.side_px)[:1]
+            weights, image = rung.weights, rung.example.batch[:1]
             engine = backends.open(values.models.backend, weights, concurrency=1, threads=values.models.threads)
             engines.append(engine)
             warm_up(engine, weights, (1,) * WARM_UPS)
@@ -250,8 +237,3 @@ def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
             engine.close()
         backends.close()
     return float_ms, int8_ms
-
-
-def weights_of(rung: PretrainedModel) -> Weights:
-    """Return the weights of a model that is not added yet."""
-    return Weights(rung.wanted.name, rung.onnx, rung.sha256, rung.side_px, rung.side_px, rung.expected.shape[1])

@@ -12,7 +12,6 @@ from jetsel.cli.options import ConfigFile, Json, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jetsel.base.config import Config
     from jetsel.site.calibration_in_use import CalibrationInUse
     from jetsel.zoo import Family, Manifest, Zoo
     from jetsel.zoo.manifest import PrecisionChoice
@@ -20,13 +19,15 @@ if TYPE_CHECKING:
 
 def list_models(config: ConfigFile = None, json: Json = False) -> None:
     """List the models in the configured folders by family, cheapest first, with their notices."""
+    from jetsel.site.calibration_in_use import choose
     from jetsel.site.configured import served_models
     from jetsel.site.site import read_site
 
     site = read_site(config)
     zoo = site.zoo
-    in_use = {name: _in_use(family, site.config) for name, family in zoo.families.items()}
-    unknown = {name: one.unknown(served_models(zoo.families[name], site.config)) for name, one in in_use.items()}
+    served = {name: served_models(family, site.config) for name, family in zoo.families.items()}
+    in_use = {name: choose(zoo.families[name], models, site.config, None) for name, models in served.items()}
+    unknown = {name: one.unknown(served[name]) for name, one in in_use.items()}
     if json:
         print_json(as_plain(zoo, unknown))
         return
@@ -66,13 +67,6 @@ def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
     }
 
 
-def _in_use(family: Family, config: Config) -> CalibrationInUse:
-    from jetsel.site.calibration_in_use import choose
-    from jetsel.site.configured import served_models
-
-    return choose(family, served_models(family, config), config, None)
-
-
 def _measured_here(in_use: CalibrationInUse) -> Mapping[str, float]:
     """Return the models' times in ms from the owner's calibration; a shipped one has another machine's times."""
     is_own = in_use.identity is not None and in_use.identity.number is not None
@@ -91,7 +85,7 @@ def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
             manifest.name,
             manifest.version,
             _time(manifest, costs_ms.get(manifest.name)),
-            described(manifest.precision_choice),
+            described(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.3f} million",
             f"{spec.width_px} x {spec.height_px} px",
             str(model.directory),
@@ -122,8 +116,8 @@ def notices(family: Family) -> list[str]:
     """Return each notice of the family once, with the models' names unless it applies to all of them."""
     about: dict[str, list[str]] = {}
     for model in family.models:
-        if model.manifest.notice is not None:
-            about.setdefault(model.manifest.notice, []).append(model.manifest.name)
+        if model.manifest.provenance.notice is not None:
+            about.setdefault(model.manifest.provenance.notice, []).append(model.manifest.name)
     return [
         f"notice: {notice}" if len(names) == len(family.models) else f"notice ({', '.join(names)}): {notice}"
         for notice, names in about.items()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,19 +14,10 @@ if TYPE_CHECKING:
     from jetsel.zoo import Labels
 
 
-class Method(str, Enum):
-    """The method that makes the cheaper model."""
-
-    int8 = "int8"
-    fp16 = "fp16"
-    prune = "prune"
-    factorise = "factorise"
-
-
 def optimize(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Model to make a cheaper one from.")],
     method: Annotated[
-        Method,
+        Literal["int8", "fp16", "prune", "factorise"],
         typer.Option(help="8-bit or 16-bit numbers, or half of the operations by pruning or factorising."),
     ],
     images: Annotated[
@@ -47,26 +37,26 @@ def optimize(
 ) -> None:
     """Make one cheaper model from MODEL, compare the two, and add it to the family as MODEL-METHOD.
 
-    int8 needs about 100 images; prune and factorise need labelled ones and pip install 'jetsel[export]', as does fp16.
+    int8 needs about 100 images; prune and factorise need labelled ones and pip install 'jetsel[export]'.
     An interrupted command continues when it is run again. Whether the model is used, `jetsel calibrate` decides.
     """
     from jetsel.base.state import state_folder
     from jetsel.cli.models.candidates import BACKEND
-    from jetsel.cli.models.placed import first_writable, notes_of
+    from jetsel.cli.models.placed import first_writable, notes_of, print_notes
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.optimize.making import TRAINED, Order, check_images, check_method, make
 
     site = read_site(config)
     owner, parent = site.zoo.find(model, family)
-    check_method(owner, parent, method.value)
+    check_method(owner, parent, method)
     values, manifest = site.config, parent.manifest
-    listed_images = [] if images is None else _listed(images, owner.labels, need_labels=method.value in TRAINED)
-    check_images(method.value, len(listed_images))
+    listed_images = [] if images is None else _listed(images, owner.labels, need_labels=method in TRAINED)
+    check_images(method, len(listed_images))
     order = Order(
         parent=parent,
         family=owner,
-        method=method.value,
+        method=method,
         images=listed_images,
         limits=site.limits,
         threads=values.models.threads,
@@ -84,8 +74,7 @@ def optimize(
         print_json({"model": order.name, "directory": str(target), **msgspec.to_builtins(comparison), "notes": notes})
         return
     _show(order.name, manifest.name, comparison)
-    for note in notes:
-        typer.echo(f"note: {note}")
+    print_notes(notes)
     typer.echo(f"added {order.name} to family {owner.name} in {made.directory}")
     typer.echo("next: jetsel reload, and jetsel calibrate IMAGES, which decides whether it is used")
 

@@ -1,12 +1,13 @@
-"""Shared by the commands that add a model: their options, the choice of the folder, and the printed result."""
+"""Shared by the commands that add or change a model: their options, the choice of the folder, the printed result."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +17,7 @@ from jetsel.cli.options import print_json
 if TYPE_CHECKING:
     from jetsel.base.config import Config
     from jetsel.zoo.adding import Added, Check, ModelDescription
+    from jetsel.zoo.onnx_model import OnnxFile
 
 
 def checked_name(text: str | None) -> str | None:
@@ -50,16 +52,38 @@ FamilyName = Annotated[
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the family's model of this name.")]
 
 
-MOST = 8.0  # a larger mean or deviation is in levels of 0 to 255
+Like = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Prepare images as torchvision, timm, ultralytics, keras or others do."),
+]
+Mean = Annotated[str | None, typer.Option(metavar="A,B,C", help="Mean of each channel, in units of 0 to 1.")]
+Std = Annotated[
+    str | None, typer.Option(metavar="A,B,C", help="Standard deviation of each channel, in units of 0 to 1.")
+]
+Resize = Annotated[
+    Literal["shorter-side", "stretch"] | None,
+    typer.Option(help="Scale both sides alike and crop, or stretch to the input."),
+]
+ResizePx = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Shorter side after scaling, before the crop (default: the input's)."),
+]
+Interpolation = Annotated[
+    Literal["area", "bilinear", "bicubic", "antialiased-bilinear", "antialiased-bicubic"] | None,
+    typer.Option(help="Interpolation used in training. The antialiased kinds are those of Pillow and torchvision."),
+]
+Channels = Annotated[Literal["rgb", "bgr"] | None, typer.Option(help="Order of the input's channels.")]
 
 
 def triple(text: str) -> tuple[float, float, float]:
     """Parse three numbers, as in `0.485,0.456,0.406`; raises BadParameter, also for levels of 0 to 255."""
+    from jetsel.zoo.conventions import LEVELS_FROM
+
     try:
         first, second, third = (float(part) for part in text.split(","))
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not three numbers with commas, as in 0.485,0.456,0.406") from None
-    if max(first, second, third) > MOST:
+    if max(first, second, third) > LEVELS_FROM:
         meant = ",".join(f"{number / 255:.3f}" for number in (first, second, third))
         raise typer.BadParameter(f"{text!r} uses levels of 0 to 255, not units of 0 to 1: {meant}")
     return first, second, third
@@ -74,7 +98,7 @@ def size(text: str) -> tuple[int, int]:
 
 
 def put(
-    onnx: Path,
+    file: OnnxFile,
     description: ModelDescription,
     values: Config,
     folder: Path | None,
@@ -84,39 +108,26 @@ def put(
 ) -> Added:
     """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError."""
     from jetsel.engines.trying import try_run
+    from jetsel.zoo import model_folders
     from jetsel.zoo.adding import Where, add_model
-    from jetsel.zoo.store import model_folders
 
-    where = Where(folders=model_folders(values.models), default=first_writable(values), folder=folder)
-    threads = values.models.threads
-    return add_model(onnx, description, where, lambda weights: try_run(weights, threads), replace=replace, check=check)
+    where = Where.of(model_folders(values.models), first_writable(values), folder)
+    try_it = partial(try_run, threads=values.models.threads)
+    return add_model(file, description, where, try_it, replace=replace, check=check)
 
 
-def place(
-    onnx: Path,
-    description: ModelDescription,
-    values: Config,
-    folder: Path | None,
-    *,
-    replace: bool,
-    json: bool,
-    check: Check | None = None,
-) -> None:
-    """Add the model in a file, see `put`, and print the model, its latency, and what is left to do."""
+def report(added: Added, source: str, values: Config, *, json: bool) -> None:
+    """Print an added model, its latency, its source, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 
-    added = put(onnx, description, values, folder, replace=replace, check=check)
     manifest = added.model.manifest
     notes = [*added.notes, *notes_of(values, added.model.directory, manifest.family, [manifest.name])]
     if json:
         import msgspec
 
-        report = {
-            "directory": str(added.model.directory),
-            "manifest": str(added.model.manifest_path),
-            "classes": added.classes,
-        }
-        print_json({**msgspec.to_builtins(manifest), **report, "changes": added.changes, "notes": notes})
+        model = added.model
+        about = {"directory": str(model.directory), "manifest": str(model.manifest_path), "classes": added.classes}
+        print_json({**msgspec.to_builtins(manifest), **about, "changes": added.changes, "notes": notes})
         return
     typer.echo(
         f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "
@@ -126,21 +137,18 @@ def place(
         f"it takes {milliseconds(manifest.cost_ms)} ms per image here, on ONNX Runtime: "
         f"{manifest.parameters / 1e6:.3f} million parameters"
     )
-    for change in added.changes:
-        typer.echo(change)
-    typer.echo(f"its source: {description.source}")
-    typer.echo(f"its manifest: {added.model.manifest_path}")
-    for note in notes:
-        typer.echo(f"note: {note}")
+    for line in (*added.changes, f"its source: {source}", f"its manifest: {added.model.manifest_path}"):
+        typer.echo(line)
+    print_notes(notes)
     typer.echo("to use it in a running daemon: jetsel reload")
 
 
 def first_writable(values: Config) -> Path:
-    """Return the first folder in models.paths that this user can write to, or else `own_folder`."""
-    from jetsel.zoo.store import own_folder
+    """Return the first folder in models.paths that this user can write to, or else their own."""
+    from jetsel.base.state import state_folder
 
-    given = [Path(path) for path in values.models.paths]
-    return next((path for path in given if path.is_dir() and os.access(path, os.W_OK | os.X_OK)), own_folder())
+    given = [path for path in map(Path, values.models.paths) if path.is_dir() and os.access(path, os.W_OK | os.X_OK)]
+    return next(iter(given), state_folder("models"))
 
 
 def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) -> list[str]:
@@ -164,3 +172,9 @@ def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) ->
         names = ", ".join(f'"{name}"' for name in dict.fromkeys([*only, *added]))
         notes.append(f"`only` under [models] excludes it: write only = [{names}]")
     return notes
+
+
+def print_notes(notes: Iterable[str], *, err: bool = False) -> None:
+    """Print each note on a line of its own."""
+    for note in notes:
+        typer.echo(f"note: {note}", err=err)

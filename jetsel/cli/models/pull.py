@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace as with_
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,6 @@ import typer
 
 from jetsel.cli.models.placed import FamilyName, Folder, Name, Replace
 from jetsel.cli.options import ConfigFile, Json
-
-TOLERANCE = 1e-4  # largest difference between torch and ONNX Runtime, as a share of the largest logit
 
 
 def pull(
@@ -49,47 +48,25 @@ def pull(
     32-bit floats and in 8 bits, and the faster one is added. Models of torchvision need torch, on this machine or
     another one: pip install 'jetsel[export]'.
     """
-    from jetsel.base.errors import ManifestError
-    from jetsel.base.weights import Weights
-    from jetsel.cli.models.family import Pull, pull_family, tell
-    from jetsel.cli.models.placed import place
-    from jetsel.engines.trying import largest_difference
+    from jetsel.cli.models.family import Pull, check_answers, pull_family, tell
+    from jetsel.cli.models.placed import put, report
     from jetsel.site import config_file
     from jetsel.zoo import pretrained
-    from jetsel.zoo.adding import ModelDescription
-    from jetsel.zoo.labels import table_of
+    from jetsel.zoo.onnx_model import read_file
     from jetsel.zoo.published import published
 
     values = config_file.applied(config)
     if reference == pretrained.NAME:
         if name is not None:
             raise typer.BadParameter("efficientnet-lite is several models, each with its own name: omit --name")
-        wanted_family = Pull(values=values, family=family, folder=folder, both=both, replace=replace)
-        pull_family(wanted_family, None if mirror is None else Path(mirror), json=json)
+        request = Pull(values=values, family=family, folder=folder, both=both, replace=replace)
+        pull_family(request, None if mirror is None else Path(mirror), json=json)
         return
     if both:
         raise typer.BadParameter("only efficientnet-lite has both precisions: omit --both")
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        weights_file = published(reference, weights, mirror, Path(scratch), tell)
-        batch, due = weights_file.example
-        width_px, height_px = weights_file.input_px
-        exported = Weights(weights_file.name, weights_file.onnx, "", height_px, width_px, due.shape[1])
-        apart = largest_difference(exported, values.models.threads, batch, due)
-        if apart > TOLERANCE:
-            raise ManifestError(
-                f"{reference}: ONNX Runtime and torch differ by {apart:.1e} of the largest logit on the same weights, "
-                f"more than {TOLERANCE:.0e}: pull another model"
-            )
-        description = ModelDescription(
-            name=name or weights_file.name,
-            family=family,
-            likely_family=weights_file.trained_on,
-            labels=table_of(weights_file.classes, reference),
-            labels_from=Path(reference),
-            spec=weights_file.spec,
-            input_px=weights_file.input_px,
-            source=weights_file.source,
-            notice=weights_file.notice,
-            origin=f"torchvision, trained on {weights_file.trained_on}",
-        )
-        place(weights_file.onnx, description, values, folder, replace=replace, json=json)
+        model = published(reference, weights, mirror, Path(scratch), tell)
+        check_answers(model, values)
+        description = with_(model.wanted, name=name or model.wanted.name, family=family)
+        added = put(read_file(model.onnx), description, values, folder, replace=replace)
+        report(added, description.provenance.source, values, json=json)

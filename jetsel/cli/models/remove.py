@@ -30,6 +30,7 @@ def remove(
     A calibration belongs to the models that it was made with, and is rejected if one of them is missing.
     """
     from jetsel.base.errors import ManifestError
+    from jetsel.cli.models.placed import print_notes
     from jetsel.site.site import read_site
     from jetsel.zoo import STARTER
     from jetsel.zoo.placing import take_out
@@ -46,8 +47,7 @@ def remove(
     notes = [f"calibrations of family {family_name.name} that were made with it will be rejected"]
     notes += [note for one in names for note in _named_in(site.config, one)]
     if not yes:
-        for note in notes:
-            typer.echo(f"note: {note}", err=True)
+        print_notes(notes, err=True)
         typer.confirm(f"remove {', '.join(names)} of family {family_name.name} from {folders}?", abort=True, err=True)
     for model in models:
         take_out(model)
@@ -56,8 +56,7 @@ def remove(
         return
     typer.echo(f"removed {', '.join(names)} of family {family_name.name} from {folders}")
     if yes:
-        for note in notes:
-            typer.echo(f"note: {note}")
+        print_notes(notes)
     typer.echo("a running daemon serves it until you run: jetsel reload")
 
 

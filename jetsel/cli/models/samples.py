@@ -2,80 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.base.names import LeftOut, count_reasons
 from jetsel.calibrate.listing import images_below, left_out_lines
+from jetsel.cli.demo import photographs
+from jetsel.cli.drawn import pictures
+from jetsel.image import Limits, Photograph, decode, read_file
 
-if TYPE_CHECKING:
-    from jetsel.image import Limits, Photograph
 
+class ComparedImages:
+    """Images to compare an engine on: drawn arrays in BGR, and files. source: a description of them."""
 
-class BuiltInPhotographs:
-    """The images that jetsel draws, and those of scikit-image if it is installed."""
-
-    def __init__(self, limits: Limits, decode_px: int) -> None:
-        from jetsel.cli.demo import photographs
-        from jetsel.cli.drawn import pictures
-
-        self._drawn = list(pictures().values())
-        self._installed = [path for path in photographs().values() if isinstance(path, Path)]
-        self._limits, self._decode_px = limits, decode_px
-        both = f" and {len(self._installed)} images of scikit-image" if self._installed else ""
-        self.source = f"{len(self._drawn)} images drawn by jetsel{both}"
+    def __init__(
+        self, source: str, drawn: Sequence[NDArray[np.uint8]], paths: Sequence[Path], limits: Limits, decode_px: int
+    ) -> None:
+        self.source = source
+        self._drawn, self._paths, self._limits, self._decode_px = drawn, paths, limits, decode_px
 
     def __len__(self) -> int:
-        return len(self._drawn) + len(self._installed)
+        return len(self._drawn) + len(self._paths)
 
     def __iter__(self) -> Iterator[Photograph]:
-        from jetsel.image import Photograph, decode, read_file
-
         for bgr in self._drawn:
             yield Photograph(bgr, bgr.shape[1], bgr.shape[0])
-        for path in self._installed:
-            yield decode(read_file(path, self._limits), self._limits, self._decode_px)
-
-
-class PhotographFolder:
-    """The images of a folder, at any depth; if there are more than `most`, an even selection."""
-
-    def __init__(self, folder: Path, most: int, limits: Limits, decode_px: int) -> None:
-        """Check each image by decoding it; raises BadImageError if the folder has none or cannot be read."""
-        self._limits, self._decode_px = limits, decode_px
-        listed = list(images_below(folder))
-        paths = [path for path in listed if isinstance(path, Path)]
-        taken = [paths[number * len(paths) // most] for number in range(most)] if len(paths) > most else paths
-        read = [self._readable(path) for path in taken]
-        self._paths = [path for path in read if isinstance(path, Path)]
-        left_out = [one for one in (*listed, *read) if isinstance(one, LeftOut)]
-        if not self._paths:
-            what = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
-            raise BadImageError("; ".join((what, *left_out_lines(left_out))))
-        of = f" of {len(paths)}" if len(paths) > most else ""
-        kinds = [f"{count} {kind}" for kind, count in count_reasons(one.reason for one in left_out).items()]
-        self.source = f"{len(self._paths)}{of} images of {folder}" + ", left out: " * bool(kinds) + ", ".join(kinds)
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    def __iter__(self) -> Iterator[Photograph]:
         for path in self._paths:
             try:
-                yield self._decoded(path)
+                yield decode(read_file(path, self._limits), self._limits, self._decode_px)
             except OSError as error:  # noqa: PERF203  # decoding takes a thousand times longer
                 raise BadImageError(f"{path}: cannot be read any more: {error.strerror}; put it back") from None
 
-    def _readable(self, path: Path) -> Path | LeftOut:
+
+def built_in_images(limits: Limits, decode_px: int) -> ComparedImages:
+    """Return the images that jetsel draws, and those of scikit-image if it is installed."""
+    drawn = list(pictures().values())
+    installed = [path for path in photographs().values() if isinstance(path, Path)]
+    both = f" and {len(installed)} images of scikit-image" if installed else ""
+    return ComparedImages(f"{len(drawn)} images drawn by jetsel{both}", drawn, installed, limits, decode_px)
+
+
+def images_in(folder: Path, most: int, limits: Limits, decode_px: int) -> ComparedImages:
+    """Return the images of a folder, at any depth; if there are more than `most`, an even selection.
+
+    Each is decoded once to check it. Raises BadImageError if the folder has none or cannot be read.
+    """
+    listed = list(images_below(folder))
+    paths = [path for path in listed if isinstance(path, Path)]
+    readable, left_out = [], [one for one in listed if isinstance(one, LeftOut)]
+    for path in (paths[number * len(paths) // most] for number in range(most)) if len(paths) > most else paths:
         try:
-            self._decoded(path)
-        except (OSError, BadImageError, ImageTooLargeError) as error:
-            return LeftOut(path, f"unreadable: {error}")
-        return path
-
-    def _decoded(self, path: Path) -> Photograph:
-        from jetsel.image import decode, read_file
-
-        return decode(read_file(path, self._limits), self._limits, self._decode_px)
+            decode(read_file(path, limits), limits, decode_px)
+        except (OSError, BadImageError, ImageTooLargeError) as error:  # noqa: PERF203  # as above
+            left_out.append(LeftOut(path, f"unreadable: {error}"))
+        else:
+            readable.append(path)
+    if not readable:
+        what = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
+        raise BadImageError("; ".join((what, *left_out_lines(left_out))))
+    of = f" of {len(paths)}" if len(paths) > most else ""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in count_reasons(one.reason for one in left_out).items())
+    source = f"{len(readable)}{of} images of {folder}{kinds and f', left out: {kinds}'}"
+    return ComparedImages(source, (), readable, limits, decode_px)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.models.placed import triple
-from jetsel.cli.models.prepared import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std
+from jetsel.cli.models.placed import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std, triple
 from jetsel.cli.options import ConfigFile, Json, emit
 
 

@@ -69,23 +69,22 @@ def train_head(
     from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record.photographs import find
     from jetsel.calibrate.record.recorder import loaded_models
-    from jetsel.cli.models.placed import notes_of
+    from jetsel.cli.models.placed import notes_of, print_notes
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
     from jetsel.train.heads import see, train
-    from jetsel.zoo.heads import add_head
-    from jetsel.zoo.labels import Labels
+    from jetsel.zoo.adding import add_head
 
     site = read_site(config)
     values, zoo = site.config, site.zoo
     backbones, made, there = _planned(zoo, photos, backbone, family, name, replace=replace)
-    labels = Labels.parse(made.labels, photos)
+    labels = made.labels
     images = find(photos, labels, None, need_labels=True)
     place = check_before(values, labels, images, folder)
     shown = [(one.path, one.class_number) for one in images.photographs if one.class_number is not None]
     decode_px = (backbones if name is None else zoo.families[made.name]).decode_px  # as in the daemon
     if not json:
-        _print_notes(made.notes)
+        print_notes(made.notes)
     with ProgressOutput(quiet=json) as output, loaded_models(backbones, values) as engines:
         embedded = see(shown, backbones.models, engines, site.limits, decode_px, output.step)
         trained = train(embedded, labels.names, output.step)
@@ -94,8 +93,7 @@ def train_head(
     classes = len(backbones.labels.wnids)
     models = [
         add_head(model, trained[new].head.content(learned), classes, made, place, there.get(new))
-        for model in backbones.models
-        for new in [model.manifest.name]
+        for new, model in backbones.by_name.items()
     ]
     notes = notes_of(values, models[0].directory, made.name, list(trained))
     accuracies = {new: one.accuracy for new, one in trained.items() if isinstance(one.accuracy, float)}
@@ -115,30 +113,30 @@ def train_head(
         typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images ({count:,} images, \u00b1 {half:.0f})")
     if unmeasured is not None:
         typer.echo(f"accuracy not known: {unmeasured}")
-    _print_notes(notes)
+    print_notes(notes)
     others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
     typer.echo(f"next: jetsel calibrate {others} --family {made.name}; jetsel reload, if a daemon runs")
-
-
-def _print_notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        typer.echo(f"note: {note}")
 
 
 def _planned(
     zoo: Zoo, photos: Path, backbone: str | None, family: str | None, name: str | None, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
     """Return the backbones, the family of the new heads, and the models that the heads replace, by name."""
+    from jetsel.base.errors import ManifestError
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.zoo import pretrained
-    from jetsel.zoo.heads import family_of_heads, heads_beside
-    from jetsel.zoo.labels import table_of
+    from jetsel.zoo.labels import labels_of
+    from jetsel.zoo.placing import family_of_heads, heads_beside
 
     if name is None:
-        backbone_family, names = _backbone(zoo, backbone or pretrained.FAMILY), class_names(photos)
-        return backbone_family, *family_of_heads(
-            zoo, backbone_family, family, photos, table_of(names, str(photos)), replace=replace
-        )
+        backbone = backbone or pretrained.FAMILY
+        owner = zoo.families.get(pretrained.FAMILY if backbone == pretrained.NAME else backbone)
+        if owner is None:
+            there = f"there are {', '.join(zoo.families)}"
+            pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
+            raise ManifestError(f"--backbone: there is no family {backbone}; {there}, and {pull}")
+        labels = labels_of(class_names(photos), str(photos))
+        return owner, *family_of_heads(zoo, owner, family, photos, labels, replace=replace)
     if family is None:
         raise typer.BadParameter("it adds heads to a family that exists: name it with --family", param_hint="--name")
     plan = heads_beside(zoo, family, name, backbone, photos, replace=replace)
@@ -181,15 +179,3 @@ def check_before(values: Config, labels: Labels, images: FoundImages, given: Pat
     if not os.access(there, os.W_OK | os.X_OK):
         raise CalibrationError(f"{folder}: you may not write there; name a folder of your own in models.paths")
     return folder
-
-
-def _backbone(zoo: Zoo, name: str) -> Family:
-    """Return the backbones' family, by its name or the name to pull it by; raises ManifestError if there is none."""
-    from jetsel.base.errors import ManifestError
-    from jetsel.zoo import pretrained
-
-    backbone = zoo.families.get(pretrained.FAMILY if name == pretrained.NAME else name)
-    if backbone is None:
-        pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
-        raise ManifestError(f"--backbone: there is no family {name}; there are {', '.join(zoo.families)}, and {pull}")
-    return backbone

@@ -21,10 +21,11 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
 from jetsel.image import Limits, decode, read_file
+from jetsel.train.optimize import compress
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.material import SEED, Tell, normalised, pixels
-from jetsel.zoo import Family, Model, compress
+from jetsel.zoo import Family, Model
 from jetsel.zoo.adding import derived
-from jetsel.zoo.graph import for_size
 from jetsel.zoo.onnx_model import model_in, parameters, read_model
 from jetsel.zoo.placing import put, working_folder
 
@@ -102,8 +103,6 @@ def check_method(family: Family, parent: Model, method: str) -> None:
             f"the last layer of {parent.manifest.name} is a separate head, which does not fit another backbone: "
             f"{method} the backbone, and train heads for the result with jetsel models train-head"
         )
-    if method == "fp16" and importlib.util.find_spec("onnxconverter_common") is None:
-        raise CalibrationError(compress.NEEDS_CONVERTER)
 
 
 def check_images(method: str, count: int) -> None:
@@ -139,10 +138,9 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentCompariso
         )
         timed = replace(tried, latency_ms=parent_manifest.cost_ms * tried.latency_ms / before.latency_ms)
         count = parameters(model_in(content, order.name)) if order.method in TRAINED else parent_manifest.parameters
-        labels = order.family.labels.sha256
-        manifest = derived(parent_manifest, order.name, sha256, labels, parent_manifest.input, timed, count, words)
-        labels_file = (parent.directory / parent_manifest.labels).read_bytes()
-        return Model(manifest, put(work, file, labels_file, manifest, None, parent.others())), comparison
+        labels = order.family.labels
+        manifest = derived(parent_manifest, order.name, sha256, labels, timed, count, words)
+        return put(work, file, labels, manifest, others=parent.others()), comparison
 
 
 def _parted(order: Order, tell: Tell) -> tuple[list[Labelled], list[Labelled]]:

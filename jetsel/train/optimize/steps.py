@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.train.optimize.activations import PrunableNetwork, Rule, prune
+from jetsel.train.optimize.compress import for_size, operations
 from jetsel.train.optimize.distil import Lesson, distil, loss_of, trainer, view
 from jetsel.train.optimize.factorise import low_rank, one_d
 from jetsel.train.optimize.material import Tell
 from jetsel.zoo.classifier import LOGITS
 from jetsel.zoo.export import export
-from jetsel.zoo.graph import for_size, operations
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -36,7 +36,7 @@ COUNTED = 512  # images on which activations are counted
 def network_of(model: ModelProto, name: str) -> nn.Module:
     """Return the model as a torch network: normalised images (n, 3, height, width) float32 -> logits (n, classes).
 
-    model: with a fixed size, see `graph.for_size`. Raises CalibrationError if it cannot be converted.
+    model: with a fixed size, see `compress.for_size`. Raises CalibrationError if it cannot be converted.
     """
     try:
         from onnx2torch import convert

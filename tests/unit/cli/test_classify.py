@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 from jetsel.base.config import Config, Models
 from jetsel.cli.app import app
 from jetsel.cli.classify import _files
-from jetsel.cli.models.candidates import on_tensorrt
-from jetsel.cli.models.samples import PhotographFolder
+from jetsel.cli.models.candidates import requested_candidates
+from jetsel.cli.models.samples import images_in
 from jetsel.image import Limits
-from jetsel.zoo import STARTER, scan
 from tests.system.daemons import drawn, encoded
 
 
@@ -42,25 +41,22 @@ def put(folder: Path, *names: str) -> None:
 
 def test_of_many_some_of_all_parts_are_taken(tmp_path: Path) -> None:
     put(tmp_path, *(f"{number}.jpg" for number in range(9)))
-    found = PhotographFolder(tmp_path, 3, LIMITS, 64)
+    found = images_in(tmp_path, 3, LIMITS, 64)
     assert found.source == f"3 of 9 images of {tmp_path}"
     pictures = [photograph.bgr.tolist() for photograph in found]
-    assert pictures == [photograph.bgr.tolist() for photograph in PhotographFolder(tmp_path, 9, LIMITS, 64)][::3]
+    assert pictures == [photograph.bgr.tolist() for photograph in images_in(tmp_path, 9, LIMITS, 64)][::3]
 
 
 def test_models_of_other_backends_are_not_built() -> None:
     config = Config(models=Models(backends={"s": "tensorrt", "m": "onnxruntime"}))
-    found = on_tensorrt("starter", scan([STARTER]).families["starter"].models, 100, config)
-    assert [(one.family, one.name, one.classes) for one in found] == [("starter", "s", 100)]
+    found = requested_candidates(config, [], None)
+    assert [(one.family.name, one.name, one.weights.classes) for one in found] == [("starter", "s", 100)]
 
 
-@pytest.mark.parametrize(
-    ("method", "words"), [("prune", "prune needs torch: "), ("fp16", "fp16 needs onnxconverter-common")]
-)
 def test_a_method_whose_library_is_missing_is_refused_before_the_images_are_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
-    done = CliRunner().invoke(app, ["models", "optimize", "xs", "--method", method, "--images", str(tmp_path)])
+    done = CliRunner().invoke(app, ["models", "optimize", "xs", "--method", "prune", "--images", str(tmp_path)])
     assert done.exit_code == 1
-    assert words in done.stderr
+    assert "prune needs torch: " in done.stderr

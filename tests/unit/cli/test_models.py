@@ -30,10 +30,9 @@ def test_what_is_left_out_is_found_out(own: Path, onnx: Path, labels: Path) -> N
     assert (manifest.name, manifest.family, manifest.version) == ("tiny-net", "drinks", "1.0.0")
     assert (manifest.input.width_px, manifest.input.height_px) == (WIDTH_PX, HEIGHT_PX)
     assert (manifest.input.mean, manifest.input.std) == ((0.5, 0.25, 0.125), (0.25, 0.5, 1.0))
-    assert (manifest.outputs, manifest.embedding_width) == (("logits", "embedding"), PIXELS)
-    assert manifest.parameters == 3 * PIXELS
+    assert (manifest.embedding_width, manifest.parameters) == (PIXELS, 3 * PIXELS)
     assert manifest.latency_ms is not None
-    assert (manifest.source, manifest.notice) == ("added from Tiny Net.onnx", None)
+    assert (manifest.provenance.source, manifest.provenance.notice) == ("added from Tiny Net.onnx", None)
     assert model.path.read_bytes() == onnx.read_bytes()
     assert "added tiny-net 1.0.0 to family drinks: 3 classes" in said
     assert "jetsel reload" in said
@@ -49,9 +48,9 @@ def test_every_option_reaches_the_manifest(own: Path, tmp_path: Path, labels: Pa
     assert (model.manifest.name, model.manifest.family, model.manifest.version) == ("quick", "cups", "2.3.4")
     spec = model.manifest.input
     assert (spec.resize, spec.resize_px, spec.interpolation, spec.channels) == ("shorter-side", 5, "bicubic", "bgr")
-    assert model.manifest.notice == "ask me"
-    assert model.manifest.source.startswith("my own; changed from a file of sha256 ")
-    assert model.manifest.source.endswith(": its tensor scores is the output logits")
+    assert model.manifest.provenance.notice == "ask me"
+    assert model.manifest.provenance.source.startswith("my own; changed from a file of sha256 ")
+    assert model.manifest.provenance.source.endswith(": its tensor scores is the output logits")
     assert said["changes"] == ["its tensor scores is the output logits"]
     assert [value.name for value in read_model(model.path).graph.output] == ["logits"]
     assert (said["name"], said["classes"], said["notes"]) == ("quick", 3, [])
@@ -68,7 +67,7 @@ def test_what_was_put_right_is_printed(own: Path, tmp_path: Path, labels: Path) 
     assert f"its input is {HEIGHT_PX} x {WIDTH_PX} x 3 float32: a transpose put in front" in said
     assert "comes from Sigmoid: its tensor scores is the output" in said
     assert "its source: added from net.onnx\n" in said
-    assert "; changed from a file of sha256 " in only_model(own).manifest.source
+    assert "; changed from a file of sha256 " in only_model(own).manifest.provenance.source
 
 
 def test_a_model_that_takes_levels_needs_no_mean(own: Path, tmp_path: Path, labels: Path) -> None:
@@ -91,7 +90,11 @@ def test_a_folder_that_describes_its_model_needs_no_option(own: Path, onnx: Path
     (folder / "preprocessor_config.json").write_text(json.dumps(prepared))
     said = run("add", folder)
     manifest = only_model(own).manifest
-    assert (manifest.name, manifest.family, manifest.source) == ("my-drinks", "my-drinks", "added from My Drinks")
+    assert (manifest.name, manifest.family, manifest.provenance.source) == (
+        "my-drinks",
+        "my-drinks",
+        "added from My Drinks",
+    )
     assert (manifest.input.resize, manifest.input.interpolation) == ("stretch", "antialiased-bicubic")
     assert manifest.preprocessing == Preprocessing(source="preprocessor_config.json")
     assert "preprocessor_config.json: resize stretch" in said.replace("interpolation antialiased-bicubic; ", "")

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from msgspec import structs
@@ -17,11 +16,11 @@ from jetsel.base.weights import Head
 from jetsel.cli.models.family import Pull, Pulled, add_rungs, is_int8_chosen
 from jetsel.power.machine import Machine
 from jetsel.zoo import pretrained, scan
-from jetsel.zoo.adding import ModelDescription
-from jetsel.zoo.heads import add_head
-from jetsel.zoo.labels import labels_file, labels_text
-from jetsel.zoo.manifest import PrecisionChoice
-from jetsel.zoo.placing import NewFamily, take_out
+from jetsel.zoo.adding import ModelDescription, add_head
+from jetsel.zoo.export import Example
+from jetsel.zoo.labels import labels_in, labels_of, labels_text
+from jetsel.zoo.manifest import PrecisionChoice, Provenance, Tensors
+from jetsel.zoo.placing import NewFamily, rewrite, take_out
 from jetsel.zoo.pretrained import SPEC, PretrainedModel, RungPair, drawn
 from tests.contract.tiny import mean_model
 from tests.doubles.interpreter import make_interpreter
@@ -45,13 +44,13 @@ def test_a_model_with_a_head_of_its_own_is_not_taken_for_the_pulled_one(
 ) -> None:
     (backbone,) = _pulled(tmp_path, labels).models
     head = Head(np.ones((3, 2), np.float32), np.zeros(2, np.float32))
-    owners = NewFamily("cups", b"cup\tcup\nmug\tmug\n", "images")
+    owners = NewFamily("cups", labels_of(["cup", "mug"], "images"), "images")
     headed = add_head(backbone, head.content(), 3, owners, own, None)
     take_out(backbone)
     pulled = _pulled(tmp_path, labels)
     assert (pulled.models[0].manifest.family, pulled.added) == ("drinks", ["small-int8"])
     assert headed.path.is_file(), "which shares the backbone's file"
-    assert headed.manifest.precision_choice is None
+    assert headed.manifest.provenance.precision_choice is None
 
 
 def test_the_precision_that_is_faster_here_is_pulled_and_takes_the_place_of_the_other(
@@ -60,7 +59,7 @@ def test_the_precision_that_is_faster_here_is_pulled_and_takes_the_place_of_the_
     pull = partial(_pulled, tmp_path, labels)
     first = pull(slower="small-int8")
     assert (first.added, first.removed, _names(own)) == (["small"], [], {"small"})
-    choice = first.models[0].manifest.precision_choice
+    choice = first.models[0].manifest.provenance.precision_choice
     assert choice is not None
     assert choice.float_ms is not None
     assert choice.int8_ms is not None
@@ -89,7 +88,7 @@ def test_both_precisions_are_pulled_where_that_is_asked_for_and_stay_until_they_
     pull = partial(_pulled, tmp_path, labels)
     pull()
     assert pull(both=True).added == ["small", "small-int8"], "the one that was there no longer is a choice"
-    assert {model.manifest.precision_choice for model in pull().models} == {None}
+    assert {model.manifest.provenance.precision_choice for model in pull().models} == {None}
     assert _names(own) == {"small", "small-int8"}
     replaced = pull(replace=True)
     assert (replaced.added, replaced.removed, _names(own)) == (["small-int8"], ["small"], {"small-int8"})
@@ -106,11 +105,10 @@ def test_a_pull_leaves_another_family_of_the_same_models_as_it_is(own: Path, lab
 def test_what_another_machine_chose_is_chosen_anew(own: Path, labels: Path, tmp_path: Path) -> None:
     (model,) = _pulled(tmp_path, labels).models
     elsewhere = PrecisionChoice(float_ms=2.0, int8_ms=1.0, machine="a board of last year")
-    moved = structs.replace(model.manifest, precision_choice=elsewhere)
-    model.manifest_path.write_bytes(msgspec.json.encode(moved))
+    rewrite(model, provenance=structs.replace(model.manifest.provenance, precision_choice=elsewhere))
     again = _pulled(tmp_path, labels)
     assert again.added == ["small-int8"]
-    assert again.models[0].manifest.precision_choice != elsewhere
+    assert again.models[0].manifest.provenance.precision_choice != elsewhere
     assert _pulled(tmp_path, labels).added == []
 
 
@@ -126,7 +124,7 @@ def test_with_tensorrt_nothing_is_timed_and_8_bits_are_pulled_for_int8_engines_a
     config = Config(models=ModelsConfig(backend="tensorrt"), host=host)
     (model,) = _pulled(tmp_path, labels, values=config).models
     assert model.manifest.name == added
-    assert model.manifest.precision_choice == PrecisionChoice(machine=Machine().facts().board.value)
+    assert model.manifest.provenance.precision_choice == PrecisionChoice(machine=Machine().facts().board.value)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +173,12 @@ def _rung(folder: Path, labels: Path, name: str, copies: int) -> PretrainedModel
         name=name,
         family=None,
         likely_family="drinks",
-        labels=labels_file(labels_text(labels), str(labels)),
+        labels=labels_in(labels_text(labels), str(labels)),
         labels_from=labels,
         spec=SPEC,
         input_px=(16, 16),
-        source="published",
-        notice="ask",
-        tensors_sha256="0" * 64,
-        recipe=f"means of {name}",
+        tensors=Tensors(sha256="0" * 64, recipe=f"means of {name}"),
+        provenance=Provenance(source="published", notice="ask"),
         origin="means",
     )
-    return PretrainedModel(onnx, wanted, 16, drawn(16).mean(axis=(2, 3)) @ matrix)
+    return PretrainedModel(onnx, wanted, Example(drawn(16), drawn(16).mean(axis=(2, 3)) @ matrix))

@@ -97,7 +97,8 @@ def test_heads_for_another_kind_of_images_join_the_family_and_leave_the_others_a
         assert other.path == first.path, "the backbone's file is shared"
         assert other.weights(2).backbone.classes == 100
         assert other.manifest.identity != first.manifest.identity
-        assert other.manifest.source.startswith(f"head for night, on the backbone of {name} (head for colours, on ")
+        source = other.manifest.provenance.source
+        assert source.startswith(f"head for night, on the backbone of {name} (head for colours, on ")
     again = run(night, "--backbone", "starter", "--replace")
     assert "family night: 2 classes" in again.stdout, "those images alone do not lead into the family"
 

@@ -19,7 +19,7 @@ from jetsel.daemon.snapshot import Snapshot, read_snapshot
 from jetsel.daemon.status import family_status
 from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
-from jetsel.zoo.manifest import PrecisionChoice
+from jetsel.zoo.manifest import PrecisionChoice, Provenance
 from jetsel.zoo.placing import rewrite
 from tests.unit.daemon.families import calibrate, calibration_of, put_family
 
@@ -197,7 +197,8 @@ def test_models_that_were_chosen_on_another_machine_are_one_line(
     caplog.set_level(logging.INFO, "jetsel.models")
     (first, *others) = scan([models]).families["cats"].models
     choice = PrecisionChoice(float_ms=2.0, int8_ms=1.0, machine="TX2")
-    chosen = replace(first, manifest=structs.replace(first.manifest, precision_choice=choice))
+    provenance = Provenance(source="pulled", precision_choice=choice)
+    chosen = replace(first, manifest=structs.replace(first.manifest, provenance=provenance))
     report_other_machine("cats", [chosen, *others], here)
     lines = [record.getMessage() for record in caplog.records]
     assert ["family cats were chosen on TX2: `jetsel models pull" in line for line in lines] == [True] * is_reported

@@ -107,7 +107,15 @@ def _grey_logits(levels: NDArray[np.uint8], *, is_rounded: bool) -> NDArray[np.f
 
 
 def _shares(end: str, outputs: str = "float[n,4] out", **more: object) -> Export:
-    return replace(Export(end, outputs, says="comes from Softmax: its tensor .* is the output logits"), **more)  # type: ignore[arg-type]
+    return replace(Export(end, outputs, says=_FROM_SOFTMAX), **more)  # type: ignore[arg-type]
+
+
+def _half(end: str, outputs: str = "float16[n,4] out", says: str = "a cast") -> Export:
+    return Export(end, outputs, "", "float16[n,3,4,5] images", _HALF, says=says)
+
+
+def _levels(image: str, says: str, front: str = LEVELS) -> Export:
+    return Export(image=image, front=front, says=says)
 
 
 def _one(end: str, outputs: str = "float[n,1] out", **more: object) -> Export:
@@ -117,33 +125,25 @@ def _one(end: str, outputs: str = "float[n,1] out", **more: object) -> Export:
 
 _NODE = f"w = Constant<value = float[60,4] {{{', '.join(f'{number:.9g}' for number in WEIGHTS.ravel())}}}>()"
 _GREY_CORE = "flat = Flatten(x) logit = MatMul(flat, grey)"
+_FROM_SOFTMAX = "comes from Softmax: its tensor .* is the output logits"
 _HALF = "flat = Flatten(images) narrow = MatMul(flat, half)"
 SERVED = {
     "plain": Export(),
     "called logits": Export(CORE.replace("logit ", "logits "), "float[n,4] logits", core=""),
     "of a free size": Export(image="float[n,3,h,w] images", input_px=(WIDTH_PX, HEIGHT_PX)),
     "of one image": Export(image="float[1,3,4,5] images", outputs="float[1,4] out"),
-    "channels last": Export(
-        front=f"x = {TURN}(images)", image="float[n,4,5,3] images", says="4 x 5 x 3 float32: .*transpose"
-    ),
+    "channels last": Export(front=f"x = {TURN}(images)", image="float[n,4,5,3] images", says="3 float32: .*transpose"),
     "channels last, free size": Export(
         front=f"x = {TURN}(images)", image="float[n,h,w,3] images", input_px=(WIDTH_PX, HEIGHT_PX), says="transpose"
     ),
-    "half precision": Export(
-        "out = Identity(narrow)",
-        "float16[n,4] out",
-        "",
-        "float16[n,3,4,5] images",
-        _HALF,
-        says="3 x 4 x 5 float16: .*a cast",
-    ),
+    "half precision": _half("out = Identity(narrow)", says="3 x 4 x 5 float16: .*a cast"),
     "half precision, cast inside": Export(
         front="x = Cast<to=1>(images)", image="float16[n,3,4,5] images", says="a cast"
     ),
     "half precision, channels last": Export(
         front=f"wide = Cast<to=1>(images) x = {TURN}(wide)",
         image="float16[n,4,5,3] images",
-        says="a transpose and a cast",
+        says="transpose and a cast",
     ),
     "double precision": Export(
         "out = MatMul(flat, double)",
@@ -153,29 +153,27 @@ SERVED = {
         "flat = Flatten(images)",
         says="a cast",
     ),
-    "levels": Export(front=LEVELS, image="uint8[n,3,4,5] images", says="3 x 4 x 5 uint8: rounding"),
-    "levels, channels last": Export(
-        front=LEVELS.replace("x =", "y =") + f" x = {TURN}(y)",
-        image="uint8[n,4,5,3] images",
-        says="rounding and a transpose",
+    "levels": _levels("uint8[n,3,4,5] images", "3 x 4 x 5 uint8: rounding"),
+    "levels, channels last": _levels(
+        "uint8[n,4,5,3] images", "rounding and a transpose", LEVELS.replace("x =", "y =") + f" x = {TURN}(y)"
     ),
-    "levels, channels last, turned first": Export(
-        front=f"turned = {TURN}(images) {LEVELS.replace('(images)', '(turned)')}",
-        image="uint8[1,4,5,3] images",
+    "levels, channels last, turned first": replace(
+        _levels(
+            "uint8[1,4,5,3] images",
+            "4 x 5 x 3 uint8: rounding and a transpose and a cast",
+            f"turned = {TURN}(images) {LEVELS.replace('(images)', '(turned)')}",
+        ),
         outputs="float[1,4] out",
-        says="4 x 5 x 3 uint8: rounding and a transpose and a cast",
     ),
-    "levels, quantised": Export(
-        front="x = DequantizeLinear(images, step, centre)", image="uint8[n,3,4,5] images", says="rounding and a cast"
+    "levels, quantised": _levels(
+        "uint8[n,3,4,5] images", "rounding and a cast", "x = DequantizeLinear(images, step, centre)"
     ),
     "grey": Export(image="float[n,1,4,5] images", core=_GREY_CORE, says="1 x 4 x 5 float32: a conversion"),
     "grey, channels last": Export(image="float[n,4,5,1] images", core=_GREY_CORE, says="to grey and a transpose"),
-    "grey levels": Export(
-        front=LEVELS, image="uint8[n,1,4,5] images", core=_GREY_CORE, says="a conversion to grey and rounding"
-    ),
+    "grey levels": replace(_levels("uint8[n,1,4,5] images", "a conversion to grey and rounding"), core=_GREY_CORE),
     "weights among the inputs": Export(ir=3),
     "weights in nodes": Export(core=f"{_NODE} flat = Flatten(x) logit = MatMul(flat, w)"),
-    "an old opset": Export(opset=8, front=LEVELS, image="uint8[n,3,4,5] images"),
+    "an old opset": replace(_levels("uint8[n,3,4,5] images", ""), opset=8),
     "a softmax": _shares("out = Softmax(logit)"),
     "a softmax and its input": Export(
         "logits = Identity(logit) out = Softmax(logit)", "float[n,4] logits, float[n,4] out"
@@ -183,9 +181,7 @@ SERVED = {
     "called logits, but shares": _shares("logits = Softmax(logit)", "float[n,4] logits"),
     "a softmax over a map of one": _shares("u = Unsqueeze(logit, last) out = Softmax<axis=1>(u)", "float[n,4,1,1] out"),
     "a softmax, Identity": _shares("s = Softmax(logit) out = Identity(s)"),
-    "a softmax in half, Cast": _shares(
-        "s = Softmax(narrow) out = Cast<to=1>(s)", core=_HALF, front="", image="float16[n,3,4,5] images"
-    ),
+    "a softmax in half, Cast": _half("s = Softmax(narrow) out = Cast<to=1>(s)", "float[n,4] out", _FROM_SOFTMAX),
     "a softmax, Reshape": _shares("s = Softmax(logit) out = Reshape(s, rows)"),
     "a softmax, Flatten": _shares("u = Unsqueeze(logit, last) s = Softmax<axis=1>(u) out = Flatten(s)"),
     "a softmax, Squeeze": _shares("u = Unsqueeze(logit, last) s = Softmax<axis=1>(u) out = Squeeze(s, last)"),
@@ -220,12 +216,8 @@ SERVED = {
     "a sigmoid over (n)": _one("v = Squeeze(logit, classes) out = Sigmoid(v)", "float[n] out"),
     "one number": _one("out = Identity(logit)"),
     "one number (n, 1, 1, 1)": _one("out = Unsqueeze(logit, last)", "float[n,1,1,1] out"),
-    "half precision, with an embedding": Export(
-        "embedding = Identity(flat) out = Softmax(narrow)",
-        "float16[n,4] out, float16[n,60] embedding",
-        "",
-        "float16[n,3,4,5] images",
-        _HALF,
+    "half precision, with an embedding": _half(
+        "embedding = Identity(flat) out = Softmax(narrow)", "float16[n,4] out, float16[n,60] embedding"
     ),
     "with an embedding": Export(
         "embedding = Identity(flat) out = Softmax(logit)", "float[n,4] out, float[n,60] embedding"

@@ -41,7 +41,6 @@ def put_light_model(folder: Path, name: str, like: str, *, is_doubted: bool) -> 
         file=f"{name}.onnx",
         sha256=hashlib.sha256(MODEL).hexdigest(),
         input=msgspec.to_builtins(convention(like, SIDE_PX, SIDE_PX)),
-        outputs=["logits"],
         embedding_width=None,
         preprocessing={"source": "a file"} if is_doubted else None,
     )

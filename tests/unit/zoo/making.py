@@ -54,12 +54,10 @@ def described(**changes: Any) -> dict[str, Any]:
             "mean": [0.5, 0.25, 0.125],
             "std": [0.25, 0.5, 1.0],
         },
-        "outputs": ["logits", "embedding"],
         "embedding_width": 56,
         "multiply_accumulates": 2_000_000,
         "parameters": 60_000,
-        "source": "made by a test",
-        "notice": None,
+        "provenance": {"source": "made by a test"},
     }
     return {key: value for key, value in {**manifest, **changes}.items() if value is not ...}
 

@@ -13,7 +13,6 @@ FLOAT, FLOAT16 = 1, 10
 WEIGHTS = np.linspace(-1, 1, PIXELS * 3, dtype=np.float32).reshape(PIXELS, 3)
 CONSTANTS = {
     "step": np.float32(1 / 256),
-    "zero": np.uint8(0),
     "one": np.float32(1),
     "hundred": np.float32(100),
     "last": np.array([2, 3]),
@@ -23,7 +22,6 @@ CONSTANTS = {
     "euler": np.float32(np.e),
     "a_half": np.float32(0.5),
     "none": np.float32(0),
-    "flat_shape": np.array([0, -1]),
 }
 ATTRIBUTES = {"Cast": {"to": FLOAT16}, "Concat": {"axis": 1}, "ArgMax": {"axis": 1}, "Gather": {"axis": 1}}
 

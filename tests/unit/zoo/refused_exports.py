@@ -8,25 +8,26 @@ _ONE_CORE = "flat = Flatten(x) logit = MatMul(flat, one)"
 _TABLE_CORE = "flat = Flatten(x) numbers = MatMul(flat, many)"
 _BEFORE = "with a number for each class, before any softmax"
 _TAIL = {"end": Export.end, "outputs": Export.outputs, "core": CORE}
-_HALVED = {"image": "float[n,3,4,5] images"}
+_PLAIN = {"image": "float[n,3,4,5] images"}
+_LOGIT, _EXCLUSIVE = {"output": "logit"}, {"exclusive": True}
 
 REFUSED: dict[str, tuple[Export, str, dict[str, Any]]] = {
     "a sigmoid": (
         Export("out = Sigmoid(logit)"),
         "its out comes from Sigmoid: .* several may hold at once; if each image has exactly one class: .*--exclusive",
-        {"exclusive": True},
+        _EXCLUSIVE,
     ),
     "a sigmoid over two": (
         Export("out = Sigmoid(logit)", "float[n,2] out", core="flat = Flatten(x) logit = MatMul(flat, two)", labels=2),
         "--exclusive",
-        {"exclusive": True},
+        _EXCLUSIVE,
     ),
     "a sigmoid in 8 bits": (
         Export("s = Sigmoid(logit) q = QuantizeLinear(s, fine, zero) out = DequantizeLinear(q, fine, zero)"),
         "--exclusive",
-        {"exclusive": True},
+        _EXCLUSIVE,
     ),
-    "a hard sigmoid": (Export("out = HardSigmoid(logit)"), "--output logit$", {"output": "logit"}),
+    "a hard sigmoid": (Export("out = HardSigmoid(logit)"), "--output logit$", _LOGIT),
     "a sigmoid that is written out": (
         Export("minus = Neg(logit) e = Exp(minus) more = Add(e, unit) out = Div(unit, more)"),
         _BEFORE,
@@ -35,33 +36,25 @@ REFUSED: dict[str, tuple[Export, str, dict[str, Any]]] = {
     "a sigmoid that is written out otherwise": (
         Export("e = Exp(logit) more = Add(e, unit) out = Div(e, more)"),
         "--output logit$",
-        {"output": "logit"},
+        _LOGIT,
     ),
-    "a tanh": (Export("out = Tanh(logit)"), "--output logit$", {"output": "logit"}),
-    "a softmax in percent": (
-        Export("s = Softmax(logit) out = Mul(s, hundred)"),
-        "--output logit$",
-        {"output": "logit"},
-    ),
-    "a softmax in another order": (
-        Export("s = Softmax(logit) out = Gather<axis=1>(s, order)"),
-        _BEFORE,
-        _TAIL,
-    ),
+    "a tanh": (Export("out = Tanh(logit)"), "--output logit$", _LOGIT),
+    "a softmax in percent": (Export("s = Softmax(logit) out = Mul(s, hundred)"), "--output logit$", _LOGIT),
+    "a softmax in another order": (Export("s = Softmax(logit) out = Gather<axis=1>(s, order)"), _BEFORE, _TAIL),
     "the likeliest class": (
         Export("out = ArgMax<axis=1, keepdims=0>(logit)", "int64[n] out"),
         "its out is of int64, not of float32: add it with --output logit$",
-        {"output": "logit"},
+        _LOGIT,
     ),
     "logits and shares": (
         Export("out = Softmax(logit)", "float[n,4] logit, float[n,4] out"),
         "has the outputs logit, out: add it with --output logit$",
-        {"output": "logit"},
+        _LOGIT,
     ),
     "class and shares": (
         Export("s = Softmax(logit) label = ArgMax<axis=1>(s)", "int64[n,1] label, float[n,4] s"),
         "--output logit$",
-        {"output": "logit"},
+        _LOGIT,
     ),
     "a detector": (
         Export("out = Reshape(numbers, boxes)", "float[n,4,21] out", core=_TABLE_CORE),
@@ -75,7 +68,7 @@ REFUSED: dict[str, tuple[Export, str, dict[str, Any]]] = {
             core=_TABLE_CORE,
         ),
         r"its out has the shape \(\?, 4, 21\).*name the output with a number for each class with --output$",
-        {"output": "logit"},
+        _LOGIT,
     ),
     "features on a map": (
         Export("out = Identity(x)", "float[n,3,4,5] out", core=""),
@@ -105,17 +98,17 @@ REFUSED: dict[str, tuple[Export, str, dict[str, Any]]] = {
     "four channels": (
         Export("out = Identity(logit)", image="float[n,4,6,5] images"),
         r"its input images is \(\?, 4, 6, 5\), not \(n, 3, height, width\)",
-        {"image": "float[n,3,4,5] images"},
+        _PLAIN,
     ),
     "two inputs": (
         Export(image="float[n,3,4,5] images, float[n,2] sizes"),
         r"takes 2 inputs \(images, sizes\) instead of one",
-        {"image": "float[n,3,4,5] images"},
+        _PLAIN,
     ),
     "int8": (
         Export(front="x = Cast<to=1>(images)", image="int8[n,3,4,5] images"),
         "its input images is not of float32, uint8, float16, double: export it with float32",
-        _HALVED,
+        _PLAIN,
     ),
     "any size": (
         Export(image="float[n,3,h,w] images"),

@@ -10,7 +10,7 @@ import pytest
 from jetsel.base.errors import ManifestError
 from jetsel.zoo.conventions import CONVENTIONS, sized
 from jetsel.zoo.describing import Description, Said, describe, onnx_in
-from jetsel.zoo.labels import Labels
+from jetsel.zoo.onnx_model import read_file
 from tests.unit.zoo.networks import FLOAT, network
 
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
@@ -58,11 +58,11 @@ def model(folder: Path, *, props: dict[str, str] | None = None, elem_type: int =
 
 
 def described(path: Path, *options: Said) -> Description:
-    return describe(path, options, lambda line: pytest.fail(line))
+    return describe(read_file(path), options, lambda line: pytest.fail(line))
 
 
 def names(found: Description) -> tuple[str, ...]:
-    return Labels.parse(found.labels, Path("labels")).names
+    return found.labels.names
 
 
 def spec(found: Description) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def test_a_file_that_takes_bytes_says_what_they_are(tmp_path: Path) -> None:
 def test_files_of_another_program_are_left_out(tmp_path: Path) -> None:
     told: list[str] = []
     path = model(tmp_path, config__json="{", metadata__json=[1], preprocessor_config__json={"a": 1}, labels__txt=NAMES)
-    found = describe(path, (), told.append)
+    found = describe(read_file(path), (), told.append)
     assert [line.split(": ")[:2] for line in told] == [["config.json", "left out"], ["metadata.json", "left out"]]
     assert names(found) == ("cat", "dog", "red fox")
 

@@ -14,6 +14,9 @@ from jetsel.engines.trying import try_run
 from jetsel.image.model_input import model_input
 from jetsel.image.pixels import Photograph
 from jetsel.zoo.adding import Added, ModelDescription, Where, add_model
+from jetsel.zoo.labels import labels_of
+from jetsel.zoo.manifest import Provenance
+from jetsel.zoo.onnx_model import read_file
 from tests.unit.zoo.exports import HEIGHT_PX, LABELS, SERVED, WIDTH_PX, Export, expected
 from tests.unit.zoo.refused_exports import REFUSED
 
@@ -22,22 +25,20 @@ IMAGES = np.random.default_rng(1).integers(0, 256, (3, HEIGHT_PX, WIDTH_PX, 3), 
 
 def added(path: Path, export: Export) -> Added:
     """Add the file as `jetsel models add` does."""
-    names = "".join(f"{name}\t{name}\n" for name in [*LABELS, *map(str, range(100))][: export.labels]).encode()
     wanted = ModelDescription(
         name="net",
         family="trees",
         likely_family=None,
-        labels=names,
+        labels=labels_of([*LABELS, *map(str, range(100))][: export.labels], "trees.txt"),
         labels_from=Path("trees.txt"),
         spec=export.spec,
         input_px=export.input_px,
-        source="a test",
-        notice=None,
+        provenance=Provenance(source="a test"),
         output=export.output,
         exclusive=export.exclusive,
     )
-    where = Where(folders=[path.parent / "models"], default=path.parent / "models", folder=None)
-    return add_model(path, wanted, where, lambda weights: try_run(weights, 1), replace=False)
+    where = Where.of([path.parent / "models"], path.parent / "models", None)
+    return add_model(read_file(path), wanted, where, lambda weights: try_run(weights, 1), replace=False)
 
 
 def check(served: Added, export: Export) -> None:

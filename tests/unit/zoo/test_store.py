@@ -2,17 +2,18 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jetsel.base.config import Models
 from jetsel.base.errors import ConfigError, ManifestError
-from jetsel.zoo import STARTER, Model, Zoo, model_folders, scan, verify
+from jetsel.zoo import STARTER, Labels, Model, Zoo, model_folders, scan, verify
 from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES
 from jetsel.zoo.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
 from jetsel.zoo.manifest import manifest_of
 from jetsel.zoo.placing import put, take_out, working_folder
-from jetsel.zoo.store import MAX_WEIGHTS_BYTES, own_folder, planned_folders
+from jetsel.zoo.store import MAX_WEIGHTS_BYTES, planned_folders
 from tests.unit.zoo.making import LABELS, WHOLE, described, put_model
 
 OTHER_LABELS = "n01855672\tgoose\nn02051845\tpelican\n"
@@ -52,21 +53,20 @@ def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     assert reasons(zoo) == [f"it cannot be read: No such file or directory; {repair}"]
 
 
-def test_a_family_name_with_other_labels_is_refused(tmp_path: Path) -> None:
-    first = put_model(tmp_path / "first", name="a")
-    put_model(tmp_path / "second", name="b", labels=OTHER_LABELS)
-    zoo = scan([tmp_path / "first", tmp_path / "second"])
-    assert [model.manifest.name for model in zoo.families["pets"].models] == ["a"]
-    (reason,) = reasons(zoo)
-    assert f"family: 'pets' has other labels in {first}" in reason
-
-
-def test_a_model_name_twice_in_a_family_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ({"name": "b", "labels": OTHER_LABELS}, "family: 'pets' has other labels in {first}"),
+        ({"name": "a", "parameters": 2}, "family 'pets' has 'a' in {first}; choose another name"),
+    ],
+    ids=["other labels", "a name twice"],
+)
+def test_what_contradicts_the_first_manifest_is_refused(tmp_path: Path, second: dict[str, Any], reason: str) -> None:
     first = put_model(tmp_path / "first", name="a", parameters=1)
-    put_model(tmp_path / "second", name="a", parameters=2)
+    put_model(tmp_path / "second", **second)
     zoo = scan([tmp_path / "first", tmp_path / "second"])
-    assert [model.manifest.parameters for model in zoo.families["pets"].models] == [1]
-    assert f"family 'pets' has 'a' in {first}; choose another name" in reasons(zoo)[0]
+    assert [(one.manifest.name, one.manifest.parameters) for one in zoo.families["pets"].models] == [("a", 1)]
+    assert reason.format(first=first) in reasons(zoo)[0]
 
 
 @pytest.mark.parametrize("key", ["manifest", "file", "labels"])
@@ -112,7 +112,6 @@ def test_verify_refuses_one_changed_bit_and_what_is_missing(tmp_path: Path) -> N
 
 def test_the_owners_own_folder_is_read_once_it_is_there(tmp_path: Path) -> None:
     environment = {"STATE_DIRECTORY": str(tmp_path)}
-    assert own_folder(environment) == tmp_path / "models"
     assert model_folders(Models(), environment) == [STARTER]
     (tmp_path / "models").mkdir()
     assert model_folders(Models(), environment) == [STARTER, tmp_path / "models"]
@@ -156,12 +155,12 @@ def test_files_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> Non
 OTHER = WHOLE + b"\x08\x07"
 
 
-def place(folder: Path, name: str, *, replaced: Model | None = None, weights: bytes = WHOLE) -> Path:
+def place(folder: Path, name: str, *, replaced: Model | None = None, weights: bytes = WHOLE) -> Model:
     sha256 = hashlib.sha256(weights).hexdigest()
     with working_folder(folder) as work:
         (work / "copy").write_bytes(weights)
         plain = described(name=name, file=f"pets.{name}.{sha256[:12]}.onnx", sha256=sha256, labels="pets.tsv")
-        return put(work, work / "copy", LABELS.encode(), manifest_of(plain), replaced)
+        return put(work, work / "copy", Labels.parse(LABELS.encode(), "pets.tsv"), manifest_of(plain), replaced)
 
 
 def models(folder: Path) -> dict[str, Model]:

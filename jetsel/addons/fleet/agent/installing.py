@@ -23,7 +23,6 @@ from jetsel.base.files import flush, sha256_of, write
 from jetsel.base.process import python_command
 from jetsel.base.sections import effective
 from jetsel.base.versions import Versions
-from jetsel.zoo.store import planned_name
 
 PLAN = "plan.json"
 CALIBRATION, SHIPPED = "calibration", "shipped"  # folders beside models: for this device, and as published
@@ -82,7 +81,7 @@ class Installer:
 
         def make(folder: Path) -> None:
             for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
-                _link(files, folder / planned_name(place, one.bundle.family))
+                _link(files, folder / f"{place:03d}-{one.bundle.family}")
             write(folder / PLAN, msgspec.json.encode(plan))
             try:
                 self._build_engines(folder)

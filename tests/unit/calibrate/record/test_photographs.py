@@ -20,7 +20,7 @@ LABELS = Labels(
     wnids=("n1", "n2", "n3", "n4"),
     names=("tabby", "fire salamander", "crane", "crane"),
     synonyms=("tabby, tabby cat", "fire salamander, Salamandra", "crane, a bird", "crane, a machine"),
-    sha256="0" * 64,
+    content=b"",
 )
 
 
@@ -124,7 +124,7 @@ def test_a_csv_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_name_means_the_class_that_is_written_so_before_one_that_is_like_it(folder: str, number: int | None) -> None:
     names = ("a b", "a_b", "Cat", "cat", unicodedata.normalize("NFC", "Schröder"), "red, small", "red")
     wnids = tuple(f"n{place}" for place in range(len(names)))
-    labels = Labels(wnids, tuple(name.split(",")[0] for name in names), names, "0" * 64)
+    labels = Labels(wnids, tuple(name.split(",")[0] for name in names), names, b"")
     assert class_of(labels, None)(folder) == number
 
 
@@ -133,7 +133,7 @@ def test_two_folders_of_one_name_are_refused_by_both(tmp_path: Path) -> None:
     touch(tmp_path, *(f"{name}/1.jpg" for name in both), "Cat/1.jpg", "cat/1.jpg")
     with pytest.raises(CalibrationError, match=r"'Schro\\u0308der' and 'Schr\\xf6der' are one name"):
         class_names(tmp_path)
-    labels = Labels(("Cat", "cat", both[0]), ("Cat", "cat", both[0]), ("Cat", "cat", both[0]), "0" * 64)
+    labels = Labels(("Cat", "cat", both[0]), ("Cat", "cat", both[0]), ("Cat", "cat", both[0]), b"")
     assert [one.class_number for one in find(tmp_path, labels, None, True).photographs] == [0, 2, 2, 1]
     shutil.rmtree(tmp_path / both[1])
     assert class_names(tmp_path) == ["Cat", both[0], "cat"]

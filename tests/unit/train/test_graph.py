@@ -6,8 +6,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import ManifestError
+from jetsel.train.optimize.compress import for_size, operations
 from jetsel.zoo import STARTER
-from jetsel.zoo.graph import for_size, operations
 from jetsel.zoo.manifest import read_manifest
 from jetsel.zoo.onnx_model import read_model
 
