@@ -135,7 +135,8 @@ class Pipeline:
             ahead = _forecast(job, photograph, allowed)
             if job.front is not None:
                 job.policy = job.front.select_now(ahead).policy
-        fallback = family.fallback if (message.on_doubt or family.on_doubt) == "use" else None
+        defaults = family.defaults
+        fallback = defaults.fallback if (message.on_doubt or defaults.on_doubt) == "use" else None
         queue_ms, decode_ms = (began_s - job.received_s) * 1e3, (decoded_s - began_s) * 1e3
         stages = Stages(queue_ms, decode_ms, None, 0.0, [], 0.0, 0.0, 0.0)
         run = RequestRun(None, fallback, ahead, policy=job.policy, request=job, stages=stages)

@@ -16,7 +16,7 @@ from jetsel.base.events import event
 from jetsel.features import table_hash
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.registry import no_such
-from jetsel.wire.status import CalibrationIdentity, OperatingPoint
+from jetsel.wire.status import CalibrationIdentity
 from jetsel.zoo import Family, Model
 
 log = logging.getLogger("jetsel.models")
@@ -93,11 +93,9 @@ def unchanged(installed: Installed | None, family: Family, models: Mapping[str, 
     there = [name for name in models if name in calibration.identities]
     same = [name for name in there if calibration.identities[name] == models[name].manifest.identity]
     figures = calibration.figures
-    return (
-        ()
-        if same == there
-        else tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
-    )
+    if same == there:
+        return ()
+    return tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
 
 
 def shipped(family: Family) -> Installed | None:
@@ -157,21 +155,6 @@ def check(
             f"the calibration of family {calibration.family} was made for other models: "
             f"{'; '.join(differences)}. Run `jetsel calibrate IMAGES`, or put the models back"
         )
-
-
-def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collection[str]) -> str:
-    """Return the calibration's default policy; if it needs other models, the most accurate of the runnable policies."""
-    default, figures = calibration.default_policy, calibration.figures
-    offered = in_use.policies
-    if default in offered and set(offered[default].models) <= set(here):
-        return default
-    runnable = [name for name, policy in offered.items() if set(policy.models) <= set(here)]
-    return max(runnable, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
-
-
-def operating_points(calibration: Calibration) -> list[OperatingPoint]:
-    """Return each policy's figures on the calibration's held-out images."""
-    return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
 
 
 def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:

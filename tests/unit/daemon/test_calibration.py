@@ -60,7 +60,7 @@ def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path)
     put(models, owners, "June", because="June did best", default_policy="chain")
     family = served(models, owners).families["cats"]
     assert str(family.in_use) == "number 1, of June"
-    assert (family.because, family.default_policy) == ("June did best", "chain")
+    assert (family.defaults.because, family.defaults.policy) == ("June did best", "chain")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_one_of_an_older_version_leaves_the_family_to_its_most_expensive_model_a
     path = models / "calibration" / MANIFEST
     path.write_text(path.read_text().replace(f'"version":{VERSION}', f'"version":{VERSION - 1}'))
     family = served(models, owners).families["cats"]
-    assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
+    assert (family.defaults.policy, family.in_use.calibration) == ("single:l", None)
     (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert f"has version {VERSION - 1}, and this jetsel reads {VERSION}: jetsel calibrate IMAGES" in said
 
@@ -99,7 +99,7 @@ def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path
     second = served(models, owners, first)
     family = second.families["cats"]
     assert family.in_use.calibration is first.families["cats"].in_use.calibration
-    assert family.because == "June did best"
+    assert family.defaults.because == "June did best"
     said = str(told(second))
     assert said.startswith("number 1, of June; rejected: number 2: the calibration of family cats was made for")
     assert changes(first, second) == [f"calibration of cats ({said})"]
@@ -116,9 +116,11 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     second = served(models, owners, first, only=["s", "l"])
     family = second.families["cats"]
     assert family.in_use.calibration is None
-    assert family.default_policy == "single:l"
+    assert family.defaults.policy == "single:l"
     assert "model m is neither served here" in str(family.in_use)
-    assert "model m is neither served here" not in family.because, "status shows both: one of them names the models"
+    assert "model m is neither served here" not in family.defaults.because, (
+        "status shows both: one of them names the models"
+    )
 
 
 def test_models_that_a_family_gains_are_listed_and_used_by_no_policy_until_a_calibration_knows_them(
@@ -136,7 +138,7 @@ def test_models_that_a_family_gains_are_listed_and_used_by_no_policy_until_a_cal
     assert (status.calibration, status.not_calibrated) == ("number 1, of June", ["l-night"])
     (line,) = caplog.records
     assert line.getMessage().startswith("family cats: not calibrated: l-night: no policy uses them until")
-    assert (family.default_policy, family.fallback) == ("cascade", "l")
+    assert (family.defaults.policy, family.defaults.fallback) == ("cascade", "l")
     assert list(family.models) == ["l-night", "s", "m", "l"]
     deciding = [family.policies[name] for name in family.policies if not name.startswith("single:")]
     assert {policy.name for policy in deciding} == {"cascade", "chain"}
@@ -158,9 +160,11 @@ def test_a_model_that_changed_sets_its_calibration_aside_and_the_best_unchanged_
         caplog.clear()
         family = served(models, owners, before).families["cats"]
         status = family_status(family, 0, 0)
-        assert (family.default_policy, family.fallback) == ("single:s", "s"), "m is less accurate, l has changed"
+        assert (family.defaults.policy, family.defaults.fallback) == ("single:s", "s"), (
+            "m is less accurate, l has changed"
+        )
         assert list(family.models) == ["l", "s", "m"], "l never is taken for the most expensive one"
-        assert family.because.endswith("answers until `jetsel calibrate IMAGES`")
+        assert family.defaults.because.endswith("answers until `jetsel calibrate IMAGES`")
         assert (status.not_calibrated, status.calibration_identity) == (["l"], None)
         assert "model l has changed. Run `jetsel calibrate IMAGES`" in str(status.calibration)
         refused = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
@@ -182,7 +186,7 @@ def test_a_shipped_one_for_other_models_is_one_plain_line_if_the_start_fits_it_t
     (models / "calibration" / ANSWERS).touch()
     family = served(models, owners, only=["s", "l"]).families["cats"]
     assert needs_retiming(family)
-    assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
+    assert (family.defaults.policy, family.in_use.calibration) == ("single:l", None)
     without, with_answers = caplog.records
     assert (without.levelname, with_answers.levelname) == ("ERROR", "INFO")
     assert "`jetsel calibrate --retime` fits it to these" in with_answers.getMessage()

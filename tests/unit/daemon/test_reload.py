@@ -153,7 +153,7 @@ def test_a_new_model_that_does_not_load_is_told_once_and_never_the_default(rig: 
     assert any(line.startswith("model cat-l of cats is unavailable: ") and "sha256" in line for line in changed)
     assert any(line.startswith("single:cat-s is the default") for line in changed)
     family = rig.current.snapshot.families["cats"]
-    assert (family.default_policy, family.fallback) == ("single:cat-s", "cat-s")
+    assert (family.defaults.policy, family.defaults.fallback) == ("single:cat-s", "cat-s")
     assert rig.reload() == []
 
 

@@ -117,8 +117,8 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_fo
     (cats / "cat-l.onnx").write_bytes(b"damaged")
     snapshot = loaded(config(cats, policy=PolicySettings(default="single:cat-l", fallback="cat-l")))
     family = snapshot.families["cats"]
-    assert (family.default_policy, family.fallback) == ("single:cat-s", "cat-s")
-    assert family.because.startswith("single:cat-l needs cat-l; the most expensive")
+    assert (family.defaults.policy, family.defaults.fallback) == ("single:cat-s", "cat-s")
+    assert family.defaults.because.startswith("single:cat-l needs cat-l; the most expensive")
     good, bad = family_status(family, 0, 0).models
     assert (good.state, good.reason) == ("ready", None)
     assert (bad.state, "sha256" in str(bad.reason)) == ("unavailable", True)
@@ -128,9 +128,9 @@ def test_a_damaged_model_is_unavailable_with_its_reason_and_another_stands_in_fo
 def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(cats: Path, dogs: Path) -> None:
     wanted = {"models": {"default_family": "cats"}, "policy": PolicySettings(default="single:cat-s", fallback="cat-s")}
     snapshot = read_snapshot(config(cats, dogs, **wanted))
-    assert snapshot.families["cats"].fallback == "cat-s"
-    assert snapshot.families["dogs"].fallback == "dog-l"
-    assert snapshot.families["dogs"].default_policy == "single:dog-l"
+    assert snapshot.families["cats"].defaults.fallback == "cat-s"
+    assert snapshot.families["dogs"].defaults.fallback == "dog-l"
+    assert snapshot.families["dogs"].defaults.policy == "single:dog-l"
 
 
 def test_loaded_every_model_answers_on_the_backend_of_its_own(cats: Path) -> None:
