@@ -171,7 +171,7 @@ class HostedEngine:
     def close(self) -> None:
         """Unload it from the host too, after its current run."""
         self._closed = True
-        self._supervisor.forget(self)
+        self._supervisor.residents.forget(self)
         self.unload()
 
     @property

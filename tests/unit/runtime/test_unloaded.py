@@ -123,6 +123,6 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
     load_for_the_next(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["m"].is_loaded)
     assert not engines["l"].is_loaded, "it is too slow in any case"
-    engines["l"]._failure = "its file is damaged"  # until a moment ago
+    engines["l"]._failures.reason = "its file is damaged"  # until a moment ago
     load_for_the_next(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["l"].is_loaded)
