@@ -17,7 +17,7 @@ from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, war
 from jetsel.daemon.intake import Intake
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
-from jetsel.daemon.pace import ANYTHING, Allowance, allowed_ms
+from jetsel.daemon.pace import allowed_ms
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
@@ -26,7 +26,8 @@ from jetsel.policies import Decision
 from jetsel.policies.policy import Outlook
 from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Driver, RequestRun
-from jetsel.runtime.forecast import load_for_the_next, outlook
+from jetsel.runtime.forecast import ANYTHING, Allowance, load_for_the_next, outlook
+from jetsel.runtime.model_queue import SentImage
 from jetsel.wire import (
     MAX_JSON_BYTES,
     Answer,
@@ -248,17 +249,10 @@ class Pipeline:
 
 def _forecast(job: Job, photograph: image.Photograph, allowed: Allowance) -> Outlook:
     """Return the forecast of each model's time, and begin loading models that the next request needs."""
-    queues, target_s, sent = job.family.driver.queues, job.target_s, job.file
-    ahead = outlook(
-        queues,
-        math.inf if target_s is None else target_s,
-        time.monotonic(),
-        (photograph.width_px, photograph.height_px),
-        None if sent is None else len(sent),
-        on_device=job.message.on_device,
-        allowed_ms=allowed.ms,
-        allowed_mj=allowed.mj,
-    )
+    queues, target_s, file = job.family.driver.queues, job.target_s, job.file
+    size_px, file_bytes = (photograph.width_px, photograph.height_px), None if file is None else len(file)
+    sent = SentImage(size_px, file_bytes, job.message.on_device)
+    ahead = outlook(queues, math.inf if target_s is None else target_s, time.monotonic(), sent, allowed)
     load_for_the_next(queues, job.policy.models, ahead)
     return ahead
 

@@ -20,7 +20,7 @@ from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
 from jetsel.runtime import RequestRun
-from jetsel.runtime.model_queue import Arrived, RemoteForecast, Traffic, predict
+from jetsel.runtime.model_queue import Arrived, RemoteForecast, SentImage, Traffic, predict
 from jetsel.runtime.request_run import Handle, Request
 from jetsel.zoo import Family, Labels
 
@@ -69,10 +69,10 @@ class EdgeRunner:
             return EdgePayload(bytes(request.file))
         return EdgePayload(jpeg(request.photograph.bgr, self.shorter_px))
 
-    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
+    def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
         """Return the forecast (see Runner); a smaller file takes less network time."""
         server = self.edge.server(self.name)
-        sent_bytes = self.bytes_for(*size_px, file_bytes) + AROUND_BYTES
+        sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + AROUND_BYTES
         received_bytes = server.answers_bytes.get(self.name)
         traffic_kb = None if received_bytes is None else (sent_bytes + received_bytes) / 1e3
         return RemoteForecast(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)

@@ -22,7 +22,7 @@ RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each
 
 @dataclass
 class _LoadFailures:
-    """Failed loads in a row. reason: of the last one, None if there was none. retry_s: earliest time of the next load."""
+    """Failed loads in a row. reason: of the last, None if none failed. retry_s: earliest time of the next load."""
 
     reason: str | None = None
     retry_s: float = 0.0

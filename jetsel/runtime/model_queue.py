@@ -28,6 +28,17 @@ class Traffic(NamedTuple):
     received_bytes: int
 
 
+class SentImage(NamedTuple):
+    """An image as a client sent it: its width and height, and the bytes of its file, None if it came as pixels.
+
+    stays_here: whether it may not leave this device.
+    """
+
+    size_px: tuple[int, int]
+    file_bytes: int | None
+    stays_here: bool = False
+
+
 class RemoteForecast(NamedTuple):
     """Forecast of a remote run; None: not known yet.
 
@@ -50,8 +61,8 @@ class Runner(Protocol):
     def unavailable(self) -> str | None:
         """Return why no model can run now, None if one can."""
 
-    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
-        """Return the forecast for an image of this width and height. file_bytes: None if it came as pixels."""
+    def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
+        """Return the forecast for an image."""
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
         """Send the run's image to the model. Never blocks or raises: `arrived` receives errors."""

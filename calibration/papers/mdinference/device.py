@@ -24,6 +24,7 @@ from jetsel.engines import Output, Place
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
 from jetsel.runtime.forecast import SEEDED, outlook
+from jetsel.runtime.model_queue import SentImage
 from jetsel.runtime.request_run import Request
 from jetsel.runtime.shared_runs import Timer
 from jetsel.wire import Classify
@@ -117,7 +118,7 @@ class SimulatedDevice:
         deadline_s = begun_s + deadline_ms / 1e3
         clock.advance(begun_s + world.around_ms / 1e3)
         size_px, file_bytes, queues = world.sides_px[image], world.sizes[image], self._driver.queues
-        ahead = outlook(queues, deadline_s, clock.now(), size_px, file_bytes, on_device=False)
+        ahead = outlook(queues, deadline_s, clock.now(), SentImage(size_px, file_bytes))
         run = RequestRun(None, None, ahead, policy=policy, request=_Request(deadline_s, (*size_px, file_bytes)))
         self._driver.start(run)
         self._carry(run)
