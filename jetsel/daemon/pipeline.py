@@ -179,17 +179,16 @@ class Pipeline:
         self._tally.ended(reply, job.message.deadline_ms, class_counts=observe.class_counts)
         self._admission.release(load, _work(job, reply) if isinstance(reply, Answer) else None)
         if isinstance(reply, Answer):
-            self._metering.answered(reply, job.family, job.policy)
+            self._metering.add(reply, job.family, job.policy)
             if reply.operating_point is not None:
                 cheapest = None if job.front is None else job.front.cheapest
                 used = job.family.points_used
                 used.answered(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
-                self._metering.spent(reply, job.family, job.policy)
         for one in following:
             self.begin_later(one)
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
-        whole = reply if job.crop is None else job.crop.answered(reply)
+        whole = reply if job.crop is None else job.crop.crops.answered(job.crop.number, reply)
         if whole is not None:
             self.reply(job.route, whole)
         self._notice_drift(job, reply)

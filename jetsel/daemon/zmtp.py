@@ -55,10 +55,6 @@ def head_of(data: bytes, at: int) -> tuple[int, int, int] | None:
     return (flags, int.from_bytes(data[at + 1 : at + 9], "big"), at + 9) if left >= 9 else None
 
 
-def _property(name: bytes, value: bytes) -> bytes:
-    return bytes((len(name),)) + name + struct.pack(">I", len(value)) + value
-
-
 def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield names, in lower case, and values. Raises ProtocolError."""
     at = 0
@@ -71,7 +67,7 @@ def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = value_at + size
 
 
-READY = framed(COMMAND, _READY + _property(b"Socket-Type", b"ROUTER") + _property(b"Identity", b""))
+READY = framed(COMMAND, _READY + b"\x0bSocket-Type\0\0\0\x06ROUTER" + b"\x08Identity\0\0\0\0")
 
 MOST_PARTS = 63  # most frames of a message
 READ_BYTES = 65_536  # size of one read, except for the rest of a large frame

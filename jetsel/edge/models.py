@@ -6,6 +6,7 @@ import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,14 @@ from numpy.typing import NDArray
 from jetsel.base.config import Config, EdgeModel
 from jetsel.base.errors import ConfigError, JetselError, pip_install
 from jetsel.base.files import read_bounded, read_secret
-from jetsel.edge.messages import EdgeStart, Remote
-from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload
+from jetsel.edge.messages import AskResult, EdgeStart, Remote
+from jetsel.edge.runner import EdgeClient, EdgePayload
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
 from jetsel.runtime import RequestRun
-from jetsel.runtime.model_queue import Arrived, RemoteForecast, SentImage, Traffic, predict
-from jetsel.runtime.request_run import Handle, Request
+from jetsel.runtime.model_queue import Arrived, RemoteForecast, SentImage, predict
+from jetsel.runtime.request_run import Request
 from jetsel.zoo import Family, Labels
 
 BYTES_PER_PIXEL = 0.4  # of the files from jetsel.image.jpeg: 0.2 to 0.6 for four in five images
@@ -48,18 +49,17 @@ class EdgeRunner:
         """Return why the model cannot run now, None if it can."""
         return self.edge.unavailable(self.name)
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Send the request's image to the edge server."""
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+        """Send the request's image to the edge server; return what cancels that (see Runner)."""
 
-        def deliver(answer: EdgeAnswer | JetselError) -> None:
-            if isinstance(answer, EdgeAnswer):
-                traffic = Traffic(answer.result.sent_bytes, answer.result.received_bytes)
-                arrived(self._prediction(model, answer), traffic)
+        def deliver(result: AskResult | JetselError) -> None:
+            if isinstance(result, AskResult):
+                arrived(self._prediction(model, result), result.sent_bytes, result.received_bytes)
             else:
-                arrived(answer, None)
+                arrived(result, None, None)
 
         left_ms = None if (deadline_s := run.request.deadline_s) is None else (deadline_s - self.now()) * 1e3
-        return _Submitted(self.edge, self.edge.ask(self.name, self._payload(run.request), left_ms, deliver))
+        return partial(self.edge.cancel, self.edge.ask(self.name, self._payload(run.request), left_ms, deliver))
 
     def _payload(self, request: Request) -> EdgePayload:
         assert request.photograph is not None
@@ -87,21 +87,11 @@ class EdgeRunner:
             width_px, height_px = smaller_size(width_px, height_px, self.shorter_px)
         return round(width_px * height_px * BYTES_PER_PIXEL)
 
-    def _prediction(self, model: str, answer: EdgeAnswer) -> Prediction:
-        values = answer.values
+    def _prediction(self, model: str, result: AskResult) -> Prediction:
+        values = np.frombuffer(result.values or b"", "<f4").astype(np.float32)
         if self.remote.output == "logits":
             return predict(model, values, 1.0)
         return Prediction(model, values, float(values.max()))
-
-
-@dataclass(frozen=True)
-class _Submitted:
-    edge: EdgeClient
-    number: int
-
-    def cancel(self) -> None:
-        """Cancel the request (see Handle)."""
-        self.edge.cancel(self.number)
 
 
 def tensor(numbers: NDArray[np.float32]) -> EdgePayload:
@@ -134,7 +124,7 @@ def open_edge(config: Config, family: Family) -> EdgeClient | None:
 def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
     """Return the runners of the edge server's models, by family names such as `edge:xl@224`. Raises ConfigError."""
     made = {}
-    for name, remote in remotes(config, family).items():
+    for name, remote in edge.models.items():
         model = config.edge.models[name]
         made[EDGE + name] = EdgeRunner(edge, name, remote, _spec(name, model, family))
         if model.accuracy_at_px and model.input != "encoded":

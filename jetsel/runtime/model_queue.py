@@ -17,15 +17,8 @@ from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableErr
 from jetsel.engines import Engine, EngineFailedError, OnDemandEngine, Place
 from jetsel.policies.policy import Prediction
 from jetsel.runtime.model_times import ModelTimes
-from jetsel.runtime.request_run import Handle, RequestRun
+from jetsel.runtime.request_run import RequestRun
 from jetsel.wire import Ran
-
-
-class Traffic(NamedTuple):
-    """Bytes that one run sent and received over the network."""
-
-    sent_bytes: int
-    received_bytes: int
 
 
 class SentImage(NamedTuple):
@@ -50,8 +43,8 @@ class RemoteForecast(NamedTuple):
     traffic_kb: float | None
 
 
-Arrived: TypeAlias = Callable[[Prediction | JetselError, Traffic | None], None]
-"""Called once with the result, from any thread, perhaps before `submit` returns."""
+Arrived: TypeAlias = Callable[[Prediction | JetselError, int | None, int | None], None]
+"""Called once, from any thread, perhaps before `submit` returns: with the result, and the bytes sent and received."""
 
 
 class Runner(Protocol):
@@ -64,8 +57,11 @@ class Runner(Protocol):
     def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
         """Return the forecast for an image."""
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Send the run's image to the model. Never blocks or raises: `arrived` receives errors."""
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+        """Send the run's image to the model; return what cancels it, after which its result may still arrive.
+
+        Never blocks or raises: `arrived` receives errors.
+        """
 
 
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that restarts: the first pauses and a slow load
