@@ -89,10 +89,10 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
         name: serve_family(one, config, events, edge if name == helped else None)
         for name, one in served.families.items()
     }
+    limits, workers = site.limits, config.server.workers or os.cpu_count() or 1
     if before is not None:  # changes in [server] wait for the next start
-        return Snapshot(config, families, default, site.broken, before.limits, before.workers, events, edge)
-    workers = config.server.workers or os.cpu_count() or 1
-    return Snapshot(config, families, default, site.broken, site.limits, workers, events, edge)
+        limits, workers = before.limits, before.workers
+    return Snapshot(config, families, default, site.broken, limits, workers, events, edge)
 
 
 def load(

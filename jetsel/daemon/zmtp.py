@@ -153,19 +153,15 @@ class ZmtpConnection:
             end = begin + size
             if end > len(data):
                 if size >= IN_PLACE_BYTES:
-                    self._begin_body(flags, size, view[begin:])
-                    at = len(data)
+                    body, beginning = np.empty(size, np.uint8).data, view[begin:]  # allocated as it is filled
+                    body[: len(beginning)] = beginning
+                    self._large, at = LargeFrame(flags, body, len(beginning)), len(data)
                 break
             self._take(flags, view[begin:end], messages)
             at = end
         self._data = data[at:]
         if self._parts:  # parts live longer than the read buffer
             self._parts = [memoryview(bytes(part)) for part in self._parts]
-
-    def _begin_body(self, flags: int, size: int, beginning: memoryview) -> None:
-        body = np.empty(size, np.uint8).data  # the kernel allocates this memory as it is filled
-        body[: len(beginning)] = beginning
-        self._large = LargeFrame(flags, body, len(beginning))
 
     def _read_body(self, large: LargeFrame, messages: list[list[memoryview]]) -> None:
         rest = large.body[large.filled :]

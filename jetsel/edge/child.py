@@ -96,7 +96,12 @@ class Child:
     async def _keep_looking(self) -> None:
         """Probe idle models, and check the server if there is doubt; return when something is wrong."""
         due_s = time.monotonic() + self._start.refresh_s
-        while not await self._goes_wrong(due_s):
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._doubt.wait(), max(0.0, due_s - time.monotonic()))
+            self._doubt.clear()
+            if self._is_wrong:
+                return
             models, now_s = list[str](), time.monotonic()
             if is_due := now_s >= due_s:
                 due_s, since_s = now_s + self._start.refresh_s, now_s - self._start.refresh_s
@@ -107,13 +112,6 @@ class Child:
                 return
             if is_due:
                 self.tell(state)
-
-    async def _goes_wrong(self, until_s: float) -> bool:
-        """Wait until there is doubt or the time is over; return whether something is certainly wrong."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._doubt.wait(), max(0.0, until_s - time.monotonic()))
-        self._doubt.clear()
-        return self._is_wrong
 
     async def _look(self, models: list[str], probes: int, limit_s: float) -> State:
         """Return the server's state; models that differ from the configuration or answer wrongly are refused.

@@ -176,20 +176,17 @@ def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
 def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
     if model.labels is None:
         return None
-    lines = _read(Path(model.labels), f"edge.models.{name}.labels").splitlines()
+    key = f"edge.models.{name}.labels"
+    try:
+        lines = read_bounded(Path(model.labels), MOST_LABELS_BYTES).decode().splitlines()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{key}: {model.labels} cannot be read ({why}): correct the path, or leave it out") from None
     places = {text: number for texts in (labels.names, labels.wnids) for number, text in enumerate(texts)}
     unknown = [line for line in lines if line.strip() not in places]
     if unknown or not lines:
         raise ConfigError(
-            f"edge.models.{name}.labels: {len(unknown)} of {len(lines)} lines are not classes of the family, the first "
+            f"{key}: {len(unknown)} of {len(lines)} lines are not classes of the family, the first "
             f"is {unknown[:1]}: write one name or identifier per line, in the order of the model's output"
         )
     return [places[line.strip()] for line in lines]
-
-
-def _read(path: Path, key: str) -> str:
-    try:
-        return read_bounded(path, MOST_LABELS_BYTES).decode()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{key}: {path} cannot be read ({why}): correct the path, or leave {key} out") from None

@@ -44,12 +44,14 @@ class ServedFamilies:
 class Incumbent:
     """The default policy and its calibration, None if none is in use.
 
-    is_chosen: whether a calibration or the configuration chose the policy; a new candidate must then be better.
+    is_chosen: whether a calibration or the configuration chose the policy; a new candidate must then be better. models:
+    of the policy.
     """
 
     policy: str
     calibration: Calibration | None = None
     is_chosen: bool = True
+    models: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,7 @@ class FamilyCalibrations:
         in_use = CalibrationInUse(calibration, policies, source="", unchanged=unchanged_models)
         policy, _ = default_policy_of(models, in_use, self.config, served, is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
-        return Incumbent(policy, calibration, is_chosen)
-
-    def models_in_use(self) -> frozenset[str]:
-        """Return the models of the incumbent policy."""
-        _, served = self.served()
-        one = self.incumbent()
-        return frozenset(catalogue(list(served), one.calibration)[one.policy].models)
+        return Incumbent(policy, calibration, is_chosen, frozenset(policies[policy].models))
 
     def served(self) -> tuple[Family, dict[str, Model]]:
         """Return the family and its served models by name. Raises CalibrationError if there are none."""

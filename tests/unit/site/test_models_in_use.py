@@ -11,7 +11,7 @@ FAMILY = scan([STARTER]).families["starter"]
 
 def in_use(folder: Path, default: str | None) -> frozenset[str]:
     config = Config(policy=PolicySettings(default=default))
-    return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).models_in_use()
+    return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).incumbent().models
 
 
 def test_they_are_those_of_the_policy_that_answers_by_default(tmp_path: Path) -> None:
