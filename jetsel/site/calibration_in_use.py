@@ -78,9 +78,10 @@ def choose(
                 return replace(kept_calibration, refused="; ".join(refused))
             same = same or unchanged(candidate, family, models)
             continue
-        return CalibrationInUse(
-            calibration, policies, candidate.called, "; ".join(refused) or None, _identity(candidate, calibration)
-        )
+        number = None if candidate.number == installed.SHIPPED else candidate.number
+        sha256 = candidate.sha256
+        identity = None if sha256 is None else CalibrationIdentity(number, calibration.created, sha256)
+        return CalibrationInUse(calibration, policies, candidate.called, "; ".join(refused) or None, identity)
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
     return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=same)
 
@@ -169,11 +170,6 @@ def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:
 def _is_retimed_here(installed_calibration: Installed) -> bool:
     """Return whether it was shipped with ANSWERS, by which the next start fits it to the models here."""
     return installed_calibration.number == installed.SHIPPED and (installed_calibration.directory / ANSWERS).is_file()
-
-
-def _identity(shown: Installed, calibration: Calibration) -> CalibrationIdentity | None:
-    number = None if shown.number == installed.SHIPPED else shown.number
-    return None if shown.sha256 is None else CalibrationIdentity(number, calibration.created, shown.sha256)
 
 
 def _kept(

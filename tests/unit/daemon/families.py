@@ -9,7 +9,11 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Rung
 from jetsel.artefact.coding import save
+from jetsel.base.config import Config
+from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.features import table_hash
+from jetsel.runtime import Events
+from jetsel.site.configured import configured
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model
@@ -67,6 +71,12 @@ def put_family(
             multiply_accumulates=1000 * (place + 1),
         )
     return folder
+
+
+def served_cats(folder: Path, config: Config | None = None) -> ServedFamily:
+    """Return the family cats of this folder as a daemon of this configuration serves it, without its engines."""
+    config = config or Config()
+    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
 
 
 def calibrate(folder: Path, family: str, **changes: object) -> Calibration:

@@ -10,14 +10,11 @@ import pytest
 from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicyError
 from jetsel.daemon.deciding import policy_for, why
-from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.status import family_status
 from jetsel.policies.requirements import Requirements
-from jetsel.runtime import Events
-from jetsel.site.configured import configured
 from jetsel.wire import Classify
-from jetsel.zoo import scan
-from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.daemon.families import calibrate, put_family, served_cats
 
 SINGLES = ["single:s", "single:m", "single:l"]
 
@@ -28,8 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
-    config = Config(**sections)
-    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
+    return served_cats(folder, Config(**sections))
 
 
 def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) -> None:

@@ -108,18 +108,21 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     assert both.waiting.take() is None, "it waits for s no more"
 
 
-def test_the_best_that_has_come_by_the_deadline_answers(both: Driver, place: Place, roused: threading.Event) -> None:
-    run = begin(both, "deadline", soon())
+@pytest.mark.parametrize("models", [("s", "far"), ("far",)], ids=["the best so far answers", "nothing has come"])
+def test_a_deadline_ends_the_wait(both: Driver, place: Place, roused: threading.Event, models: tuple[str, ...]) -> None:
+    run = begin(both, "deadline", soon(), *models)
     assert both.carry(run) == []
     until(roused.is_set)
     assert both.carry() == [run]
+    assert place.cancelled == [0]
+    place.bring()
+    assert not both.has_work
+    if models == ("far",):
+        assert isinstance(run.outcome, DeadlineError)
+        return
     assert said(run) == "s"
     assert isinstance(run.outcome, Decision)
     assert not run.outcome.cut_short
-    assert place.cancelled == [0]
-    place.bring()
-    assert said(run) == "s"
-    assert not both.has_work
 
 
 def test_nothing_is_waited_for_once_the_best_is_there(
@@ -188,14 +191,6 @@ def test_what_fails_elsewhere_costs_nothing_where_something_comes(both: Driver, 
     place.bring(error=EngineDiedError("the link is gone"))
     assert both.carry() == [alone]
     assert isinstance(alone.outcome, EngineDiedError)
-
-
-def test_nothing_by_the_deadline_is_told(both: Driver, roused: threading.Event) -> None:
-    run = begin(both, "deadline", soon(), "far")
-    assert both.carry(run) == []
-    until(roused.is_set)
-    assert both.carry() == [run]
-    assert isinstance(run.outcome, DeadlineError)
 
 
 @pytest.mark.parametrize(("kind", "is_refused"), [("first", False), ("deadline", False), ("all", True)])
