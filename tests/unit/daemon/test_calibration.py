@@ -12,7 +12,6 @@ from msgspec import structs
 from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import MANIFEST, VERSION
 from jetsel.artefact.installed import install
-from jetsel.base.config import Config, Models
 from jetsel.daemon.first_start import needs_retiming, report_other_machine, retime
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
@@ -21,7 +20,7 @@ from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
 from jetsel.zoo.manifest import PrecisionChoice
 from jetsel.zoo.placing import rewrite
-from tests.unit.daemon.families import calibrate, calibration_of, put_family
+from tests.unit.daemon.families import calibrate, calibration_of, config_of, put_family
 
 FIGURES = {"mean_ms": 1.0, "mean_mj": None, "runs": {}}
 TOP1 = {"s": 0.8, "m": 0.7, "l": 0.9}
@@ -47,8 +46,7 @@ def put(models: Path, owners: Path, created: str, **changed: Any) -> Path:
 
 
 def served(models: Path, owners: Path, before: Snapshot | None = None, **others: Any) -> Snapshot:
-    chosen = Models(starter=False, paths=[str(models)], calibrations=str(owners), **others)
-    return read_snapshot(Config(models=chosen), before)
+    return read_snapshot(config_of(models, models={"calibrations": str(owners), **others}), before)
 
 
 def told(snapshot: Snapshot) -> str | None:
@@ -169,7 +167,7 @@ def test_a_model_that_changed_sets_its_calibration_aside_and_the_best_unchanged_
         assert "model l has changed. Run `jetsel calibrate IMAGES`" in str(status.calibration)
         refused = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert "model l has changed. Run `jetsel calibrate IMAGES`" in refused[0]
-    config = Config(models=Models(starter=False, paths=[str(models)], calibrations=str(owners)))
+    config = config_of(models, models={"calibrations": str(owners)})
     calibrations = FamilyCalibrations("cats", owners, config, scan([models]).families["cats"], True, {})
     found = calibrations.incumbent()
     assert (found.policy, found.calibration, found.is_chosen) == ("single:s", None, False)

@@ -1,19 +1,17 @@
 """When the watchdog is fed, and the daemon's own request that it waits for."""
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from jetsel.base.config import Config, Models
 from jetsel.base.errors import InternalError, ModelUnavailableError
 from jetsel.daemon.job import Job
-from jetsel.daemon.snapshot import Current, load, read_snapshot
+from jetsel.daemon.snapshot import Current
 from jetsel.daemon.watchdog import Probe, Watchdog
 from jetsel.engines import Backends, OnDemandEngine
-from tests.unit.daemon.families import put_family
+from tests.unit.daemon.families import config_of, loaded, put_family
 
 PERIOD_S = 10.0
 
@@ -125,9 +123,8 @@ def begun() -> list[Job]:
 def probe(tmp_path: Path, begun: list[Job]) -> Probe:
     folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
     (folder / "cat-s.onnx").write_bytes(b"damaged")
-    snapshot, backends = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)]))), Backends()
-    load(snapshot, backends, lambda *_: None, threading.Event())
-    return Probe(Current(snapshot), backends, begun.append)
+    backends = Backends()
+    return Probe(Current(loaded(config_of(folder), backends=backends)), backends, begun.append)
 
 
 def test_it_asks_the_cheapest_model_that_runs_once_at_a_time(probe: Probe, begun: list[Job]) -> None:
