@@ -76,7 +76,8 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
     ConfigError if nothing can be served, a name is unknown, or a policy mixes families.
     """
     site = open_site(config)
-    site.log_broken()
+    for item in site.zoo.broken:
+        log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
     served = site.served({} if before is None else {name: one.in_use for name, one in before.families.items()})
     default, helped = served.default_family, served.edge_family
     if default == "starter" and "imagenet" not in served.families and before is None:

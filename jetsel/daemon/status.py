@@ -173,7 +173,7 @@ def _power(metering: Metering) -> PowerStatus:
         budget=metering.budget.status,
         models=estimates.models(),
         policies=estimates.policies(),
-        chooser_j=estimates.chooser_j(),
+        chooser_j=estimates.chooser.known_j,
         judged=_judged(metering),
         rails_w={} if sampler is None else sampler.rails_w(),
         jetpack=facts.jetpack.value,

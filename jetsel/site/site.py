@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.installed import SHIPPED, Installed
 from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import CalibrationError, ConfigError, UnknownFamilyError, did_you_mean
-from jetsel.base.events import event
 from jetsel.image import Limits
 from jetsel.policies import catalogue
 from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped, unchanged
@@ -27,8 +25,6 @@ from jetsel.site.configured import (
     served_models,
 )
 from jetsel.zoo import Family, Model, Zoo, model_folders, scan
-
-log = logging.getLogger("jetsel.models")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,11 +202,6 @@ class Site:
             for name in names
         }
         return ServedFamilies(families, default, helped)
-
-    def log_broken(self) -> None:
-        """Log each file that cannot be served."""
-        for item in self.zoo.broken:
-            log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
 
 
 def open_site(config: Config) -> Site:
