@@ -133,12 +133,16 @@ def test_it_asks_the_cheapest_model_that_runs_once_at_a_time(probe: Probe, begun
     assert [job.policy.name for job in begun] == ["single:cat-l"]
 
 
-@pytest.mark.parametrize("outcome", ["ok", ModelUnavailableError.code])
-def test_an_answer_or_a_model_that_cannot_run_shows_that_the_daemon_works(probe: Probe, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [("ok", None), (ModelUnavailableError.code, None), (InternalError.code, "a defect ended the daemon's request")],
+)
+def test_what_an_outcome_shows(probe: Probe, begun: list[Job], outcome: str, words: str | None) -> None:
     probe.ask()
     probe.over(outcome)
-    assert probe.ask() is None
-    assert probe.ask() is not None, "the next time it is asked anew"
+    assert probe.ask() == words, "an unavailable model shows that the daemon works, a defect does not"
+    assert probe.ask() is not None, "it is asked anew"
+    assert len(begun) == 2
 
 
 def test_it_asks_no_model_that_is_unloaded(probe: Probe, begun: list[Job]) -> None:
@@ -154,10 +158,3 @@ def test_it_asks_no_model_that_is_unloaded(probe: Probe, begun: list[Job]) -> No
     assert probe.ask() is None, "none is left to ask"
     assert len(begun) == 1
     assert not engine.is_loaded
-
-
-def test_a_defect_is_no_answer_and_it_is_asked_again(probe: Probe, begun: list[Job]) -> None:
-    probe.ask()
-    probe.over(InternalError.code)
-    assert "defect" in str(probe.ask())
-    assert len(begun) == 2
