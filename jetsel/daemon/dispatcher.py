@@ -93,7 +93,7 @@ class Dispatcher:
         self.workers = WorkerPool(port, self.pipeline, self._watchdog, snapshot.workers)
         snapshot.events.wake = self.workers.wake
         reload = Reloader(snapshot.config, self.current, backends, metering, reread, self._stopping, notifier.progress)
-        self._reloads = ReloadRequests(reload, self.pipeline.reply, notifier, self._tally)
+        self.reloads = ReloadRequests(reload, self.pipeline.reply, notifier, self._tally)
         self._reporter = StatusReporter(self.current, self._tally, self._admission, port, metering, backends, locate)
         self._admin_group = snapshot.config.server.admin_group
         if self._admin_group is not None:
@@ -113,7 +113,7 @@ class Dispatcher:
             raise LoadingError("the models are still loading: reload when they have loaded")
         if self.current.is_closed:
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
-        self._reloads.ask((message.route, request))
+        self.reloads.ask((message.route, request))
 
     # For the lifecycle.
 
@@ -128,15 +128,11 @@ class Dispatcher:
         self._watchdog.start()
         threading.Thread(target=unload_idle, args=(self.current, self._stopping), name="idle", daemon=True).start()
 
-    def reload(self) -> None:
-        """Queue a reload that has no reply, for SIGHUP."""
-        self._reloads.ask()
-
     def refuse_new(self) -> int:
         """Refuse new requests and reloads from now on; return the number of admitted requests that are not answered."""
         self.current.is_closed = True
         self._stopping.set()
-        self._reloads.close()
+        self.reloads.close()
         return self._admission.in_queue
 
     @property
@@ -151,5 +147,5 @@ class Dispatcher:
         """
         self.workers.stop(patience_s)
         given_up = self.pipeline.give_up()
-        self._reloads.give_up(patience_s)
+        self.reloads.give_up(patience_s)
         return given_up

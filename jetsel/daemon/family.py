@@ -35,14 +35,15 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(eq=False)
 class LoadProblems:
-    """What a load found: why models failed or are damaged on disk, by name, and what replaces the defaults, in words.
+    """Problems of the last load.
 
-    A damaged model was loaded earlier, and is in use until it is unloaded.
+    failures: by model that did not load. damage: by loaded model, why it cannot be loaded again; it is served until it
+    is unloaded. stand_ins: what replaces a default that cannot run, in words.
     """
 
-    failed: dict[str, JetselError] = field(default_factory=dict)
-    damaged: dict[str, str] = field(default_factory=dict)
-    replaced: list[str] = field(default_factory=list)
+    failures: dict[str, JetselError] = field(default_factory=dict)
+    damage: dict[str, str] = field(default_factory=dict)
+    stand_ins: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -85,7 +86,7 @@ class ServedFamily:
         try:
             verify(self.models[name])
         except ManifestError as error:
-            self.problems.damaged[name] = str(error)
+            self.problems.damage[name] = str(error)
             fields = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
             words = "model %s of family %s cannot be loaded again, and is served until it is unloaded: %s"
             log.error(words, name, self.name, error, extra=fields)
@@ -121,7 +122,7 @@ class ServedFamily:
             except JetselError as error:
                 if engine is not None:
                     engine.close()
-                queue.unavailable, self.problems.failed[name] = str(error), error
+                queue.unavailable, self.problems.failures[name] = str(error), error
                 continue
             queue.engine, queue.unavailable = engine, None
 
@@ -130,7 +131,7 @@ class ServedFamily:
 
         This also logs the models that failed. It waits until here, because a refused reload changes nothing.
         """
-        for name, error in self.problems.failed.items():
+        for name, error in self.problems.failures.items():
             fields = event("model-unavailable", model=name, family=self.name, code=error.code)
             log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=fields)
         running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
@@ -153,7 +154,7 @@ class ServedFamily:
             log.warning(words, self.name, missing, extra=fields)
 
     def _log_stand_in(self, words: str) -> None:
-        self.problems.replaced.append(words)
+        self.problems.stand_ins.append(words)
         log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
 
     @property
@@ -177,11 +178,12 @@ def serve_family(
     calibration, settings = in_use.calibration, config.edge
     temperatures = {} if calibration is None else calibration.temperatures
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
-    there = {} if edge is None else runners(config, family, edge)
-    queues |= {name: ModelQueue(name, None, runner=runner) for name, runner in there.items()}
+    remote = {} if edge is None else runners(config, family, edge)
+    queues |= {name: ModelQueue(name, None, runner=runner) for name, runner in remote.items()}
     seed(queues, calibration)
     unknown = in_use.unknown(models)
-    places = [name for name in models if name not in unknown] or list(models), list(there)
+    # If the calibration covers some of the models on this device, only these count.
+    places = [name for name in models if name not in unknown] or list(models), list(remote)
     policies, drift = dict(in_use.policies), None
     if calibration is not None:
         timed = deadline_policy(policies, calibration, *places, settings, config.policy.least_accuracy)
@@ -195,7 +197,7 @@ def serve_family(
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
-        policies=policies | {f"single:{name}": Single(name) for name in there},
+        policies=policies | {f"single:{name}": Single(name) for name in remote},
         requirements=requirements_policy(in_use.policies, calibration, *places, settings, no_energies(calibration)),
         defaults=configured.defaults,
         in_use=in_use,

@@ -105,7 +105,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     for family in following.families.values():  # reported at every reload
         changed += [
             f"weights of {name} are damaged; the model is served until it is unloaded: {why}"
-            for name, why in family.problems.damaged.items()
+            for name, why in family.problems.damage.items()
         ]
     return changed
 
@@ -127,7 +127,7 @@ def _out_of_service(snapshot: Snapshot) -> list[str]:
     for family in snapshot.families.values():
         queues = family.driver.queues.items()
         lines += [f"model {n} of {family.name} is unavailable: {q.unavailable}" for n, q in queues if q.engine is None]
-        lines += family.problems.replaced
+        lines += family.problems.stand_ins
     return lines
 
 

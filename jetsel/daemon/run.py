@@ -133,7 +133,7 @@ class Lifecycle:
         begin_retiming(snapshot.families.values(), self.locate(), machine)
         while not self.signals.stops:
             if self.signals.take_hangup():
-                self.dispatcher.reload()
+                self.dispatcher.reloads.ask()  # without a reply
             self.signals.wait()
 
     def _drain(self) -> None:

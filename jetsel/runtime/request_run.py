@@ -42,7 +42,7 @@ class SharedState(Struct, eq=False):
     """State that several threads may change; the lock of SharedRuns guards it."""
 
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # by requested model
-    cancels: list[Callable[[], None]] = field(default_factory=list)  # of remote runs and timers, if the policy resumes
+    cancellations: list[Callable[[], None]] = field(default_factory=list)  # of its remote runs and timers
     is_held: bool = False  # its runs on this device are held back and may not be needed
 
 

@@ -117,12 +117,12 @@ class SharedRuns:
         if request.until != "deadline" or deadline_s is None:
             self._begin(run, request, here)
         elif request.held_ms is None or len(here) == len(request.models):
-            shared.cancels.append(self._time_limit(run, request, deadline_s))
+            shared.cancellations.append(self._time_limit(run, request, deadline_s))
             self._begin(run, request, here)
         else:
             shared.is_held = True
             held_s = deadline_s - SETTLED_S - request.held_ms / 1e3
-            shared.cancels.append(self._events.at(held_s, partial(self._hold_no_longer, run, request)).cancel)
+            shared.cancellations.append(self._events.at(held_s, partial(self._hold_no_longer, run, request)).cancel)
         for model in request.models:
             runner = self._queues[model].runner
             if runner is None or run.pending is not request:
@@ -130,7 +130,7 @@ class SharedRuns:
             cancel = runner.submit(model, run, partial(self._arrived, run, request, model, self._now()))
             with self._lock:
                 if is_wanted := run.pending is request:
-                    shared.cancels.append(cancel)
+                    shared.cancellations.append(cancel)
             if not is_wanted:
                 cancel()
 
@@ -151,7 +151,7 @@ class SharedRuns:
             if run.pending is not request or not shared.is_held:
                 return
             shared.is_held = False
-            shared.cancels.append(self._time_limit(run, request, deadline_s))
+            shared.cancellations.append(self._time_limit(run, request, deadline_s))
             self._waiting.put(run, [model for model in request.models if self._queues[model].runner is None])
         self._events.wake()
 
@@ -239,7 +239,7 @@ class SharedRuns:
         results = [shared.results.pop(name) for name in request.models if name in shared.results]
         if len(results) < len(request.models):
             self._waiting.remove(run, request.models)
-        for cancel in shared.cancels:
+        for cancel in shared.cancellations:
             cancel()
-        shared.cancels.clear()
+        shared.cancellations.clear()
         return results

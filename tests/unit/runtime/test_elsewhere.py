@@ -131,7 +131,7 @@ def test_nothing_is_waited_for_once_the_best_is_there(
     engines["s"].place.enter(1)
     run = begin(both, "deadline", soon(FAR_S))
     assert both.carry(run) == []
-    timer = run.shared.cancels[0].__self__
+    timer = run.shared.cancellations[0].__self__
     assert isinstance(timer, Timer)
     place.bring()
     assert both.carry() == [run]
