@@ -1,10 +1,15 @@
-"""A calibration serves the models, labels, features and pixels that it was made for; every difference is named."""
+"""Which models a calibration may serve, each difference named; and the models of the policy that answers now."""
+
+from pathlib import Path
 
 import pytest
 
 from jetsel.artefact.calibration import Calibration
+from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import CalibrationError
 from jetsel.site.calibration_in_use import check
+from jetsel.site.site import FamilyCalibrations
+from jetsel.zoo import STARTER, scan
 from tests.unit.policies.animals import animals
 
 
@@ -29,3 +34,20 @@ def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> 
     assert "images decoded for 64 px, now for 96" in message
     assert "model small" not in message
     assert "Run `jetsel calibrate" in message
+
+
+FAMILY = scan([STARTER]).families["starter"]
+
+
+def in_use(folder: Path, default: str | None) -> frozenset[str]:
+    config = Config(policy=PolicySettings(default=default))
+    return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).incumbent().models
+
+
+def test_the_models_in_use_are_those_of_the_default_policy(tmp_path: Path) -> None:
+    calibration = FamilyCalibrations("starter", tmp_path, Config(), FAMILY, True, {}).incumbent().calibration
+    assert calibration is not None
+    assert in_use(tmp_path, "single:m") == {"m"}
+    shipped = in_use(tmp_path, None)
+    assert shipped
+    assert shipped <= calibration.identities.keys()
