@@ -74,7 +74,7 @@ def retime(
         identities=identities,
         decode_px=min(before.decode_px, family.decode_px),  # smaller if a fleet's plan omits the largest input
     )
-    check(previous, family.labels.sha256, identities, table_hash(), family.decode_px)
+    check(previous, family, identities)
     tell("timing the models", 0, 1)
     shown = _picture(family.decode_px, limits)
     times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)

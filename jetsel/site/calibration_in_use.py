@@ -112,7 +112,7 @@ def offered(
     models: the served ones. elsewhere: models of the edge server, which the calibration may hold too.
     """
     hashes = {name: one.manifest.identity for name, one in models.items()}
-    check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px, elsewhere)
+    check(calibration, family, hashes, elsewhere)
     policies = catalogue(list(models), calibration)
     default = calibration.default_policy
     if default not in policies and calibration.identities.keys() <= models.keys():
@@ -124,12 +124,7 @@ def offered(
 
 
 def check(
-    calibration: Calibration,
-    labels_sha256: str,
-    identities: Mapping[str, str],
-    feature_table: str,
-    decode_px: int,
-    elsewhere: Collection[str] = (),
+    calibration: Calibration, family: Family, identities: Mapping[str, str], elsewhere: Collection[str] = ()
 ) -> None:
     """Raise CalibrationError if a calibration was made for other labels, models, features or pixels than those served.
 
@@ -138,12 +133,12 @@ def check(
     the repair.
     """
     differences = []
-    if calibration.labels_sha256 != labels_sha256:
+    if calibration.labels_sha256 != family.labels.sha256:
         differences.append("other labels")
-    if calibration.feature_table != feature_table:
+    if calibration.feature_table != table_hash():
         differences.append("another version of the features")
-    if calibration.decode_px != decode_px:
-        differences.append(f"images decoded for {calibration.decode_px} px, now for {decode_px}")
+    if calibration.decode_px != family.decode_px:
+        differences.append(f"images decoded for {calibration.decode_px} px, now for {family.decode_px}")
     for model, made_for in calibration.identities.items():
         if model not in identities:
             if model in elsewhere:

@@ -1,12 +1,16 @@
 """Which models a calibration may serve, each difference named; and the models of the policy that answers now."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import CalibrationError
+from jetsel.features import table_hash
 from jetsel.site.calibration_in_use import check
 from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import STARTER, scan
@@ -15,17 +19,21 @@ from tests.unit.policies.animals import animals
 
 @pytest.fixture
 def calibration() -> Calibration:
-    return animals()
+    return structs.replace(animals(), feature_table=table_hash())
+
+
+def served(labels_sha256: str, decode_px: int) -> Any:
+    return SimpleNamespace(labels=SimpleNamespace(sha256=labels_sha256), decode_px=decode_px)
 
 
 def test_what_it_was_made_for_is_accepted_and_more_models_too(calibration: Calibration) -> None:
-    check(calibration, "a" * 64, calibration.identities, "f" * 64, 64)
-    check(calibration, "a" * 64, calibration.identities | {"extra": "9" * 64}, "f" * 64, 64)
+    check(calibration, served("a" * 64, 64), calibration.identities)
+    check(calibration, served("a" * 64, 64), calibration.identities | {"extra": "9" * 64})
 
 
-def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> None:
+def test_every_difference_is_named_with_the_repair() -> None:
     with pytest.raises(CalibrationError) as raised:
-        check(calibration, "b" * 64, {"small": "1" * 64, "middle": "7" * 64}, "e" * 64, 96)
+        check(animals(), served("b" * 64, 96), {"small": "1" * 64, "middle": "7" * 64})
     message = str(raised.value)
     assert "made for other models: other labels" in message
     assert "another version of the features" in message
