@@ -30,6 +30,7 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.features import WORKING_PX
 from jetsel.zoo import scan
 from jetsel.zoo.pretrained import INT8
+from jetsel.zoo.store import PULLED
 
 TIMED = TimingPlan(images=60)
 """Times that ship are replaced at the first start on a machine."""
@@ -85,7 +86,7 @@ def main() -> None:
     parser.add_argument("--features-px", type=int, default=WORKING_PX, help="what features see at most (%(default)s)")
     options = parser.parse_args()
     family = scan([options.models]).families["imagenet"]
-    out = options.out or family.calibration
+    out = options.out or PULLED / "calibration"
     small, sizes = ((), ()) if options.small is None else ((options.small,), SIZES)
     name = "+".join(folder.name for folder in (*options.photos, *small))
     photos = listed(options.work / f"{name}.csv", *options.photos, small=options.small)

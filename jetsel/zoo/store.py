@@ -71,9 +71,10 @@ class Family:
 
     @property
     def calibration(self) -> Path:
-        """The folder of the shipped calibration: beside the models, or inside jetsel for the pulled family."""
+        """The folder of the shipped calibration: beside the models, else inside jetsel for the pulled family."""
+        beside = self.models[0].directory / "calibration"
         is_pulled = any((model.manifest.recipe or "").startswith("efficientnet-lite ") for model in self.models)
-        return (PULLED if is_pulled else self.models[0].directory) / "calibration"
+        return PULLED / "calibration" if is_pulled and not beside.is_dir() else beside
 
     @property
     def decode_px(self) -> int:

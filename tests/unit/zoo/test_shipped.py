@@ -16,6 +16,7 @@ from jetsel.zoo.labels import Labels
 from jetsel.zoo.onnx_model import read_model
 from jetsel.zoo.pretrained import INT8, RANGES, RUNGS, SYMMETRIC, Wheel, drawn, fetch, file_in
 from jetsel.zoo.store import PULLED
+from tests.unit.zoo.making import put_model
 from tests.unit.zoo.networks import lite_tensors
 
 
@@ -72,6 +73,15 @@ def test_every_file_is_the_one_that_a_manifest_means_and_all_are_small() -> None
         assert max(opsets) <= 13, "an old runtime can load it"
     assert {model.manifest.file for model in family().models} == {path.name for path in STARTER.glob("*.onnx")}
     assert sum(path.stat().st_size for path in STARTER.rglob("*") if path.is_file()) <= 30_000_000
+
+
+def test_the_pulled_family_has_the_calibration_beside_its_models_or_else_the_one_that_ships(tmp_path: Path) -> None:
+    put_model(tmp_path, recipe="efficientnet-lite graph 1", tensors_sha256="7" * 64)
+    pulled = scan([tmp_path]).families["pets"]
+    assert pulled.calibration == PULLED / "calibration"
+    beside = tmp_path / "calibration"
+    beside.mkdir()
+    assert pulled.calibration == beside
 
 
 def wheel_in(folder: Path, project: str = "some-weights") -> Wheel:
