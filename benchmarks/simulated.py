@@ -71,6 +71,7 @@ class Request:
     policy: Policy | None = None
     run: RequestRun | None = None
     deadline_s: float | None = None
+    was_near: bool = False
 
     def model_input(self, _: str) -> NDArray[np.float32]:
         """Return what has the engine find its recorded answer."""
@@ -160,19 +161,19 @@ class Simulation:
             self._working -= 1
             request.received_s = self.time.now()
             try:
-                self._admit()
+                request.was_near = self._admit()
             except JetselError:
                 request.ended_s = self.time.now()
                 continue
             self._jobs.append(request)
             self._rouse()
 
-    def _admit(self) -> None:
+    def _admit(self) -> bool:
         asked = self.asked
         paths = [point.policy for point in asked.points] if isinstance(asked, Front) else [asked]
         floor_ms, _ = self.driver.floor_ms(*paths)
         is_front = isinstance(asked, Front)
-        self.admission.admit(
+        return self.admission.admit(
             _LOAD,
             None if is_front else self.limit_ms,
             floor_ms,
@@ -213,7 +214,7 @@ class Simulation:
         run = request.run
         assert run is not None
         models_ms = sum(ran.latency_ms / ran.batch for ran in run.ran)
-        of_limit = (request.ended_s - request.received_s) * 1e3 / self.limit_ms
+        of_limit = (request.ended_s - request.received_s) * 1e3 / self.limit_ms if request.was_near else None
         around_ms = self.device.times.around_ms
         work = Work(around_ms + models_ms, models_ms, of_limit) if request.decision else None
         self.admission.release(_LOAD, work)

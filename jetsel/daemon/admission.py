@@ -14,9 +14,12 @@ from jetsel.base.errors import BusyError, DeadlineError, ImageTooLargeError, Ove
 from jetsel.daemon.identity import TRUSTED
 
 MEMORY = 0.05  # weight of a new value in the running means of a request's work: they follow the last twenty or so
-MOST_LATE = 0.05  # share of admitted answers that may be late: the margin grows until no more are
+MOST_LATE = 0.1  # share of the answers admitted near their limit that may be late: the margin grows until no more are
 WAY = 0.1  # share of a limit for the way to the daemon and back, which it cannot measure
 MOST_MARGIN = 0.7  # largest share of a limit that is kept free
+NEAR = 0.8
+"""Share of a limit, less the margin, from which a request is admitted near it. Only these correct the margin: it cannot
+make the others earlier. If they counted, a machine whose times vary would refuse most of what it can answer in time."""
 FORGET_S = 60.0  # time constant: a third of the margin is left after this time without an answer that had a limit
 
 
@@ -29,7 +32,10 @@ class Load(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Time that one answer took of a worker, in all and for its models, and its share of the limit (None: no limit)."""
+    """Time that one answer took of a worker, in all and for its models.
+
+    of_limit: its share of the limit; None if it had none, or was not admitted near it.
+    """
 
     busy_ms: float
     models_ms: float
@@ -95,8 +101,8 @@ class Admission:
         target_ms: float | None = None,
         adapts: bool = False,
         since_ms: float = 0.0,
-    ) -> None:
-        """Count a request in; call `release` with its load when it is answered.
+    ) -> bool:
+        """Count a request in; return whether its expected time is near its limit. `release` counts it out.
 
         load: None for a box of a message that is counted already. since_ms: time since it arrived. floor_ms: the least
         inference time of any path that its policy may take. loading_ms: time to load its model meanwhile. target_ms:
@@ -109,6 +115,7 @@ class Admission:
             if load is not None:
                 self.check(load)
             limit_ms = target_ms if deadline_ms is None else deadline_ms
+            is_near = False
             if limit_ms is not None:
                 ahead = self.in_queue - self._workers + (load is not None)
                 queue_ms, around_ms, margin_ms = since_ms, 0.0, 0.0
@@ -116,15 +123,18 @@ class Admission:
                     models_ms = floor_ms if adapts or self._models_ms is None else self._models_ms
                     around_ms, margin_ms = self.around_ms, limit_ms * self._faded_margin(self._now())
                     queue_ms += ahead * (around_ms + models_ms) / self._workers
-                if max(queue_ms, loading_ms) + around_ms + floor_ms + margin_ms > limit_ms:
+                expected_ms = max(queue_ms, loading_ms) + around_ms + floor_ms
+                if expected_ms + margin_ms > limit_ms:
                     takes_ms = {"queue": queue_ms, "loading the model": loading_ms, "inference": floor_ms}
                     takes_ms |= {"other work": around_ms, "margin as answers came late": margin_ms}
                     raise _late(limit_ms, takes_ms, is_target=deadline_ms is None)
+                is_near = ahead > 0 and expected_ms > NEAR * (limit_ms - margin_ms)
             if load is not None:
                 self._of_client[load.client] += 1
                 self.in_queue += 1
                 self.queued_bytes += load.size_bytes
                 self.queued_pixels += load.pixels
+            return is_near
 
     def release(self, load: Load | None, work: Work | None) -> None:
         """Count a request out. work: None if it failed. load: None if other boxes of its message are not answered."""

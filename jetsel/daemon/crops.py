@@ -29,7 +29,7 @@ class Crops:
     all fields; a thread holds it while it decodes the image, because the other jobs wait for that too.
     """
 
-    def __init__(self, request_id: str, boxes: Boxes, admit: Callable[..., None]) -> None:
+    def __init__(self, request_id: str, boxes: Boxes, admit: Callable[..., object]) -> None:
         """admit: raises an error if a box cannot be in time, as Admission.admit does."""
         self._id = request_id
         self.boxes = boxes

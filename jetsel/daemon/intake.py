@@ -71,7 +71,7 @@ class Intake:
             adapts = front is not None or isinstance(policy, Deadline)
             limits = request.deadline_ms, floor_ms, loading_ms
             admit = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
-            admit(load, *limits)
+            job.was_near = admit(load, *limits)
         except BaseException:
             current.leave(snapshot)
             raise

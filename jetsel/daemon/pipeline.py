@@ -274,5 +274,5 @@ def _work(job: Job, answer: Answer) -> Work:
         models_ms += 0.0 if ran.sent_bytes is not None else ran.latency_ms / ran.batch
     around_ms = stages.decode + (stages.features or 0.0) + stages.choice + (stages.input or 0.0)
     target_s = job.target_s
-    of_limit = None if target_s is None else stages.total / 1e3 / (target_s - job.received_s)
+    of_limit = None if target_s is None or not job.was_near else stages.total / 1e3 / (target_s - job.received_s)
     return Work(around_ms + models_ms, models_ms, of_limit)

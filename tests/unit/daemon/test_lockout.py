@@ -50,22 +50,22 @@ class Daemon:
             queue.prior_ms = (MODELS_MS[name], 0.1) if is_calibrated else None
         self.driver = Driver(queues, now=self.clock)
         self.admission = Admission(ServerSettings(), WORKERS, self.clock)
-        self.waiting: deque[tuple[Single | None, float | None, float]] = deque()
+        self.waiting: deque[tuple[Single | None, float | None, float, bool]] = deque()
 
     def let_in(self, named: Single | None = None, deadline_ms: float | None = None) -> bool:
         """Admit a request, or refuse it. named: the policy that it names, whatever the target."""
         floor_ms, _ = self.driver.floor_ms(*([named] if named else [one.policy for one in FRONT.points]))
         target_ms = None if named else self.target_ms
         try:
-            self.admission.admit(LOAD, deadline_ms, floor_ms, target_ms=target_ms, adapts=named is None)
+            was_near = self.admission.admit(LOAD, deadline_ms, floor_ms, target_ms=target_ms, adapts=named is None)
         except JetselError:
             return False
-        self.waiting.append((named, deadline_ms, self.clock.now_s))
+        self.waiting.append((named, deadline_ms, self.clock.now_s, was_near))
         return True
 
     def serve(self, around_ms: float = 3.0) -> bool:
         """Do as a worker does with the next request; return whether it was answered. around_ms: beside the models."""
-        named, deadline_ms, received_s = self.waiting.popleft()
+        named, deadline_ms, received_s, was_near = self.waiting.popleft()
         limit_ms = deadline_ms if named else self.target_ms or deadline_ms
         pace_ms = allowed_ms(limit_ms or 1e9, self.admission.in_queue, WORKERS, self.admission.around_ms)
         self.clock.now_s += around_ms / 1e3
@@ -76,7 +76,7 @@ class Daemon:
         self.driver.start(run)
         self.driver.carry(run)
         models_ms = sum(ran.latency_ms for ran in run.ran)
-        of_limit = None if limit_ms is None else (self.clock.now_s - received_s) * 1e3 / limit_ms
+        of_limit = None if limit_ms is None or not was_near else (self.clock.now_s - received_s) * 1e3 / limit_ms
         is_answered = isinstance(run.outcome, Decision)
         self.admission.release(LOAD, Work(around_ms + models_ms, models_ms, of_limit) if is_answered else None)
         return is_answered
@@ -126,6 +126,14 @@ def test_clients_with_limits_are_soon_answered_again(
         daemon.clock.now_s += 2.0
         answered += daemon.let_in(deadline_ms=LIMIT_MS) and daemon.serve()
     assert answered >= 50
+
+
+def test_late_answers_that_no_queue_delayed_refuse_nobody() -> None:
+    daemon = Daemon()
+    for _ in range(100):
+        daemon.work(4, stall_s=0.1)
+    daemon.work(1)
+    assert [daemon.let_in() for _ in range(20)] == [True] * 20
 
 
 def test_what_cannot_be_in_time_behind_a_long_queue_is_still_refused_after_a_day_of_rest() -> None:
