@@ -13,7 +13,7 @@ from jetsel import image
 from jetsel.artefact.coding import read
 from jetsel.base.errors import InternalError
 from jetsel.engines.onnx import OnnxEngine
-from jetsel.features import extract, table_hash
+from jetsel.features import extract
 from jetsel.policies import Decision, Policy, catalogue
 from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.site.calibration_in_use import check
@@ -52,7 +52,7 @@ class InProcess:
         names = [model.manifest.name for model in family.models]
         found = read(family.models[0].directory / "calibration")
         hashes = {model.manifest.name: model.manifest.identity for model in family.models}
-        check(found, family.labels.sha256, hashes, table_hash(), family.decode_px)
+        check(found, family, hashes)
         self._family = family
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._policy: Policy = catalogue(names, found)[policy or found.default_policy]

@@ -116,7 +116,7 @@ def main() -> None:
         paced = running.enter_context(fitted_daemon(folder / "paced", args.models, target, folder / "now"))
         config = config_file.read(folder / "paced" / "jetsel.toml")
         known = configured(family, config, is_default=True)
-        setting = Setting(args, files, truth, known, known.default_policy)
+        setting = Setting(args, files, truth, known, known.defaults.policy)
         asking = running.enter_context(generator(files, folder))
         best_hz = _closed(setting, folder, served, asking)
         opened = running.enter_context(generator(files, folder, "benchmarks.open_loop"))

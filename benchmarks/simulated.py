@@ -22,7 +22,7 @@ from jetsel.base.config import ServerSettings
 from jetsel.base.errors import JetselError
 from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.identity import TRUSTED
-from jetsel.daemon.pace import ANYTHING, Allowance, allowed_ms
+from jetsel.daemon.pace import allowed_ms
 from jetsel.daemon.worker_pool import MOST_JOBS, share_of
 from jetsel.engines import Output, Place
 from jetsel.engines.onnx import OnnxEngine
@@ -31,7 +31,8 @@ from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front
 from jetsel.policies.policy import Decision
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
-from jetsel.runtime.forecast import SEEDED, outlook
+from jetsel.runtime.forecast import ANYTHING, SEEDED, Allowance, outlook
+from jetsel.runtime.model_queue import SentImage
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Classify
 
@@ -199,7 +200,7 @@ class Simulation:
     def _started(self, request: Request, allowed: Allowance) -> RequestRun:
         limit_s = request.received_s + self.limit_ms / 1e3
         now_s, queues = self.time.now(), self.driver.queues
-        ahead = outlook(queues, limit_s, now_s, (0, 0), None, on_device=False, allowed_ms=allowed.ms)
+        ahead = outlook(queues, limit_s, now_s, SentImage((0, 0), None), allowed)
         is_front = isinstance(self.asked, Front)
         request.policy = self.asked.select_now(ahead).policy if isinstance(self.asked, Front) else self.asked
         request.deadline_s = None if is_front else limit_s

@@ -75,7 +75,7 @@ def job_of(
         check_family(photos, models, calibrations.others, label_map)
     config = calibrations.config
     # Models in use are needed for the comparison; without labels it is unknown which models are dominated.
-    always_recorded = frozenset(served) if all_models or labels_from is not None else calibrations.models_in_use()
+    always_recorded = frozenset(served) if all_models or labels_from is not None else calibrations.incumbent().models
     return RecordingJob(
         models, served, config, limits_of(config), path, photos, label_map, labels_from, always_recorded, sizes
     )

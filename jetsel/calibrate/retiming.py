@@ -63,7 +63,7 @@ def retime(
         identities=identities,
         decode_px=min(before.decode_px, family.decode_px),  # smaller if a fleet's plan omits the largest input
     )
-    check(previous, family.labels.sha256, identities, table_hash(), family.decode_px)
+    check(previous, family, identities)
     tell("timing the models", 0, 1)
     limits = limits_of(config)
     shown = _picture(family.decode_px, limits)

@@ -59,7 +59,7 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
 
 def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
     """Return the top-k labels; equal probabilities are sorted by class number."""
-    labels = job.family.labels
+    labels = job.family.on_disk.labels
     order = (-probabilities).argsort(kind="stable")[: job.message.top_k]
     return [
         Ranked(labels.names[i], labels.wnids[i], p)

@@ -99,7 +99,3 @@ class Crop:
         raise BadRequestError(
             f"the box {box} cannot be in {boxes.unit}: if it is in {other}, send the unit {other} (boxes_unit)"
         )
-
-    def answered(self, reply: Answer | Failure) -> Answers | Failure | None:
-        """Note the reply, as `Crops.answered` does."""
-        return self.crops.answered(self.number, reply)

@@ -49,7 +49,7 @@ def _asked_for(family: ServedFamily, request: Classify) -> Policy:
             near = did_you_mean(request.model, names)
             raise UnknownModelError(f"family {family.name} has no model {request.model!r}{near}: {', '.join(names)}")
         return offered[f"single:{request.model}"]
-    name = request.policy or family.default_policy
+    name = request.policy or family.defaults.policy
     if request.policy is None and request.deadline_ms is not None and TIMED in offered:
         name = TIMED
     if name not in offered:
@@ -75,7 +75,7 @@ def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
         return f"the request names the {'model' if request.model is not None else 'policy'}"
     if request.deadline_ms is not None and TIMED in family.policies:
         return "the request has a deadline"
-    default = family.default_policy
+    default = family.defaults.policy
     if policy.name != default:
         return f"load, power budget or promise led from {default} to this operating point"
-    return family.because
+    return family.defaults.because

@@ -21,14 +21,14 @@ from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Message, Port
 from jetsel.daemon.reload import Reloader, ReloadRequests
 from jetsel.daemon.snapshot import Current, Snapshot
-from jetsel.daemon.status import queue_status, status
+from jetsel.daemon.status import StatusReporter
 from jetsel.daemon.tally import Tally
 from jetsel.daemon.watchdog import Probe, Watchdog
 from jetsel.daemon.worker_pool import WorkerPool
 from jetsel.engines import Backends, OnDemandEngine
 from jetsel.runtime import ModelQueue
 from jetsel.wire import Reload as ReloadRequest
-from jetsel.wire import Status, StatusReply
+from jetsel.wire import Status
 
 log = logging.getLogger("jetsel.models")
 
@@ -79,10 +79,7 @@ class Dispatcher:
         locate: Callable[[], Path | None] = lambda: None,
     ) -> None:
         """reread: returns the configuration for a reload. locate: returns the path of the file that it reads."""
-        self._locate = locate
-        self._metering = metering
         self._port = port
-        self._backends = backends
         self._notifier = notifier
         self._tally = Tally()
         self._admission = Admission(snapshot.config.server, snapshot.workers)
@@ -96,7 +93,8 @@ class Dispatcher:
         self.workers = WorkerPool(port, self.pipeline, self._watchdog, snapshot.workers)
         snapshot.events.wake = self.workers.wake
         reload = Reloader(snapshot.config, self.current, backends, metering, reread, self._stopping, notifier.progress)
-        self._reloads = ReloadRequests(reload, self.pipeline.reply, notifier, self._tally)
+        self.reloads = ReloadRequests(reload, self.pipeline.reply, notifier, self._tally)
+        self._reporter = StatusReporter(self.current, self._tally, self._admission, port, metering, backends, locate)
         self._admin_group = snapshot.config.server.admin_group
         if self._admin_group is not None:
             group_number("admin_group", self._admin_group)
@@ -108,20 +106,14 @@ class Dispatcher:
     def _serve(self, message: Message, request: Status | ReloadRequest) -> None:
         """Answer a status request, or queue a reload, which replies when it has ended."""
         if isinstance(request, Status):
-            self.pipeline.reply(message.route, self._status(request.id))
+            self.pipeline.reply(message.route, self._reporter.reply(request.id, self.workers.waiting))
             return
         check_admin(message.sender, self._admin_group)
         if not self.current.is_ready:
             raise LoadingError("the models are still loading: reload when they have loaded")
         if self.current.is_closed:
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
-        self._reloads.ask((message.route, request))
-
-    def _status(self, request_id: str) -> StatusReply:
-        queue = queue_status(self._admission, self.workers.waiting, self.current.snapshot.workers)
-        config = self._locate()
-        parts = self._tally, queue, self._port, self._metering, self._backends, config
-        return status(request_id, self.current, *parts)
+        self.reloads.ask((message.route, request))
 
     # For the lifecycle.
 
@@ -136,15 +128,11 @@ class Dispatcher:
         self._watchdog.start()
         threading.Thread(target=unload_idle, args=(self.current, self._stopping), name="idle", daemon=True).start()
 
-    def reload(self) -> None:
-        """Queue a reload that has no reply, for SIGHUP."""
-        self._reloads.ask()
-
     def refuse_new(self) -> int:
         """Refuse new requests and reloads from now on; return the number of admitted requests that are not answered."""
         self.current.is_closed = True
         self._stopping.set()
-        self._reloads.close()
+        self.reloads.close()
         return self._admission.in_queue
 
     @property
@@ -159,5 +147,5 @@ class Dispatcher:
         """
         self.workers.stop(patience_s)
         given_up = self.pipeline.give_up()
-        self._reloads.give_up(patience_s)
+        self.reloads.give_up(patience_s)
         return given_up

@@ -77,7 +77,7 @@ class Estimates:
         self._lock = threading.Lock()
         self._models: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and model
         self._policies: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and policy
-        self._chooser = _EnergySum()
+        self.chooser = _EnergySum()
         self._unused_j = 0.0
 
     def add(self, answer: Answer, chose: bool, calibration: Calibration | None) -> None:
@@ -89,7 +89,7 @@ class Estimates:
                 if run.sent_bytes is None:
                     self._models[answer.family, run.model].add(of_model.get(run.model))
             if chose:
-                self._chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
+                self.chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
             self._policies[answer.family, answer.policy].add(answer.energy_mj)
 
     def unused(self, family: str, model: str, energy_mj: float | None) -> None:
@@ -104,10 +104,6 @@ class Estimates:
             sums = self._policies.values()
             count = sum(one.count for one in sums)
             return sum(one.joules for one in sums) + self._unused_j, count, count - sum(one.n_known for one in sums)
-
-    def chooser_j(self) -> float | None:
-        """Return the energy of choosing in J, None if it is unknown."""
-        return self._chooser.known_j
 
     def models(self) -> list[ModelEnergy]:
         """Return the energy of each model that has run for an answer."""

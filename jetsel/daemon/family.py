@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
-from jetsel.artefact.calibration import Calibration
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError, ManifestError
 from jetsel.base.events import event
@@ -21,7 +19,6 @@ from jetsel.edge.models import runners
 from jetsel.edge.runner import EdgeClient
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
-from jetsel.image import InputSpec
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
 from jetsel.policies.requirements import Requirements
@@ -30,10 +27,23 @@ from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from jetsel.runtime import Driver, Events, ModelQueue
 from jetsel.runtime.forecast import seed
 from jetsel.site.calibration_in_use import CalibrationInUse
-from jetsel.site.configured import ConfiguredFamily
-from jetsel.zoo import Labels, Model, verify
+from jetsel.site.configured import ConfiguredFamily, Defaults
+from jetsel.zoo import Family, Model, verify
 
 log = logging.getLogger("jetsel.models")
+
+
+@dataclass(eq=False)
+class LoadProblems:
+    """Problems of the last load.
+
+    failures: by model that did not load. damage: by loaded model, why it cannot be loaded again; it is served until it
+    is unloaded. stand_ins: what replaces a default that cannot run, in words.
+    """
+
+    failures: dict[str, JetselError] = field(default_factory=dict)
+    damage: dict[str, str] = field(default_factory=dict)
+    stand_ins: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -41,33 +51,25 @@ class ServedFamily:
     """Everything that answers requests for one family. `serve_family` builds it; `load` loads its engines."""
 
     name: str
-    labels: Labels
+    on_disk: Family
     models: dict[str, Model]
-    specs: dict[str, InputSpec]
     backends: dict[str, str]  # by model
     decode_px: int
     driver: Driver
     policies: dict[str, Policy]
     requirements: Requirements  # policy of requests with requirements
-    default_policy: str
-    because: str
-    fallback: str  # model used in doubt
-    on_doubt: str  # default of requests: "use" the fallback, or "refuse"
+    defaults: Defaults
     in_use: CalibrationInUse  # the calibration
-    shipped: Path  # folder of the calibration that came with the models; it may not exist
     points_used: PointsUsed
-    front: Front | None = None  # operating points of the default policy, if load or power budget may choose among them
-    promises: FamilyPromises = field(default_factory=lambda: FamilyPromises(None, None))
-    drift: Drift | None = None  # None: the calibration has no expected statistics
-    instead: list[str] = field(default_factory=list)  # messages on replaced fallbacks and defaults
-    damaged: dict[str, str] = field(default_factory=dict)  # by loaded model: why its file is damaged
-    _failed: dict[str, JetselError] = field(default_factory=dict)  # by model that failed to load
+    front: Front | None  # operating points of the default policy, if load or power budget may choose among them
+    promises: FamilyPromises
+    drift: Drift | None  # None: the calibration has no expected statistics
+    problems: LoadProblems = field(default_factory=LoadProblems)
 
     def take_over(self, before: ServedFamily) -> None:
         """Keep the engines, times and records of models that are unchanged and run on the same backend.
 
-        before: the family of this name in the snapshot that a reload replaces. If the file of such a model no longer
-        matches its manifest, the model stays in use while it is loaded, and `damaged` holds the reason.
+        before: the family of this name in the snapshot that a reload replaces.
         """
         if before.in_use.identity == self.in_use.identity:
             self.drift, self.points_used = before.drift, before.points_used
@@ -84,7 +86,7 @@ class ServedFamily:
         try:
             verify(self.models[name])
         except ManifestError as error:
-            self.damaged[name] = str(error)
+            self.problems.damage[name] = str(error)
             fields = event("weights-damaged", model=name, family=self.name, path=self.models[name].path)
             words = "model %s of family %s cannot be loaded again, and is served until it is unloaded: %s"
             log.error(words, name, self.name, error, extra=fields)
@@ -97,7 +99,7 @@ class ServedFamily:
 
     def weights(self, name: str) -> Weights:
         """Return what a backend needs to load this model."""
-        return self.models[name].weights(len(self.labels.names))
+        return self.models[name].weights(len(self.on_disk.labels.names))
 
     def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
         """Load and warm up every model; one that fails is marked with its reason, and loading continues.
@@ -120,7 +122,7 @@ class ServedFamily:
             except JetselError as error:
                 if engine is not None:
                     engine.close()
-                queue.unavailable, self._failed[name] = str(error), error
+                queue.unavailable, self.problems.failures[name] = str(error), error
                 continue
             queue.engine, queue.unavailable = engine, None
 
@@ -129,32 +131,30 @@ class ServedFamily:
 
         This also logs the models that failed. It waits until here, because a refused reload changes nothing.
         """
-        for name, error in self._failed.items():
+        for name, error in self.problems.failures.items():
             fields = event("model-unavailable", model=name, family=self.name, code=error.code)
             log.error("model %s of family %s is unavailable: %s", name, self.name, error, extra=fields)
         running = [name for name, queue in self.driver.queues.items() if queue.engine is not None]
         if not running:
             return  # each request fails with the reason
         best = running[-1]
-        if self.fallback not in running:
-            self._log_stand_in(f"{best} is the fallback of family {self.name}: {self.fallback} is unavailable")
-            self.fallback = best
-        name = self.default_policy
+        name, fallback = self.defaults.policy, self.defaults.fallback
+        if fallback not in running:
+            self._log_stand_in(f"{best} is the fallback of family {self.name}: {fallback} is unavailable")
+            self.defaults = replace(self.defaults, fallback=best)
         needed = self.policies[name].models  # the policy skips those that are unavailable
         if not any(model in running for model in needed):
-            self.default_policy = f"single:{best}"
-            self.because = f"{name} needs {' and '.join(needed)}; the most expensive available model answers instead"
+            because = f"{name} needs {' and '.join(needed)}; the most expensive available model answers instead"
             self._log_stand_in(f"single:{best} is the default of family {self.name}: {name} is unavailable")
-
-        missing = self.promises.missing(self.policies[self.default_policy])
+            self.defaults = replace(self.defaults, policy=f"single:{best}", because=because)
+        missing = self.promises.missing(self.policies[self.defaults.policy])
         if missing is not None:
+            words = "requests of family %s fail unless they set wrong_at_most: %s"
             fields = event("promise-missing", family=self.name, reason=missing)
-            log.warning(
-                "requests of family %s fail unless they set wrong_at_most: %s", self.name, missing, extra=fields
-            )
+            log.warning(words, self.name, missing, extra=fields)
 
     def _log_stand_in(self, words: str) -> None:
-        self.instead.append(words)
+        self.problems.stand_ins.append(words)
         log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
 
     @property
@@ -171,67 +171,38 @@ def _open(model: Model, weights: Weights, backends: Backends, backend: str, work
 
 
 def serve_family(
-    configured: ConfiguredFamily,
-    config: Config,
-    events: Events,
-    edge: EdgeClient | None = None,
+    configured: ConfiguredFamily, config: Config, events: Events, edge: EdgeClient | None = None
 ) -> ServedFamily:
     """Build one family from the configuration, without loading models. edge: client of the edge server to use."""
     family, models, in_use = configured.family, configured.models, configured.in_use
-    temperatures = in_use.calibration.temperatures if in_use.calibration else {}
+    calibration, settings = in_use.calibration, config.edge
+    temperatures = {} if calibration is None else calibration.temperatures
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
-    if edge is not None:
-        queues |= {name: ModelQueue(name, None, runner=one) for name, one in runners(config, family, edge).items()}
-    seed(queues, in_use.calibration)
+    remote = {} if edge is None else runners(config, family, edge)
+    queues |= {name: ModelQueue(name, None, runner=runner) for name, runner in remote.items()}
+    seed(queues, calibration)
+    unknown = in_use.unknown(models)
+    # If the calibration covers some of the models on this device, only these count.
+    places = [name for name in models if name not in unknown] or list(models), list(remote)
+    policies, drift = dict(in_use.policies), None
+    if calibration is not None:
+        timed = deadline_policy(policies, calibration, *places, settings, config.policy.least_accuracy)
+        policies |= {} if timed is None else {timed.name: timed}
+        if calibration.expected is not None:
+            drift = Drift(calibration.expected, calibration.default_policy, calibration.features_px)
     return ServedFamily(
         name=family.name,
-        labels=family.labels,
+        on_disk=family,
         models=models,
-        specs={name: model.manifest.input for name, model in models.items()},
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, events=events),
-        policies=_offered(in_use, queues, config),
-        requirements=requirements_policy(
-            in_use.policies, in_use.calibration, *_places(in_use, queues), config.edge, no_energies(in_use.calibration)
-        ),
-        default_policy=configured.default_policy,
-        because=configured.because,
-        fallback=configured.fallback,
-        on_doubt=config.policy.on_doubt,
+        policies=policies | {f"single:{name}": Single(name) for name in remote},
+        requirements=requirements_policy(in_use.policies, calibration, *places, settings, no_energies(calibration)),
+        defaults=configured.defaults,
         in_use=in_use,
-        front=configured.front,
         points_used=PointsUsed(family.name),
-        promises=FamilyPromises(in_use.calibration, config.policy.wrong_at_most),
-        shipped=family.calibration,
-        drift=drift_of(in_use.calibration),
+        front=configured.front,
+        promises=FamilyPromises(calibration, config.policy.wrong_at_most),
+        drift=drift,
     )
-
-
-def _offered(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue], config: Config) -> dict[str, Policy]:
-    """Return the calibration's policies, one for each model on the edge server, and the deadline policy if possible."""
-    policies = dict(in_use.policies)
-    if in_use.calibration is not None:
-        here, elsewhere = _places(in_use, queues)
-        least, calibration = config.policy.least_accuracy, in_use.calibration
-        timed = deadline_policy(policies, calibration, here, elsewhere, config.edge, least)
-        policies |= {} if timed is None else {timed.name: timed}
-    return policies | {f"single:{name}": Single(name) for name, queue in queues.items() if queue.runner is not None}
-
-
-def _places(in_use: CalibrationInUse, queues: Mapping[str, ModelQueue]) -> tuple[list[str], list[str]]:
-    """Return the models on this device, cheapest first, and those on the edge server.
-
-    If the calibration covers some of the models on this device, only these count.
-    """
-    here = [name for name, queue in queues.items() if queue.runner is None]
-    unknown = in_use.unknown(here)
-    calibrated = [name for name in here if name not in unknown]
-    return calibrated or here, [name for name, queue in queues.items() if queue.runner is not None]
-
-
-def drift_of(calibration: Calibration | None) -> Drift | None:
-    """Return the drift check for this calibration; None if it has no expected statistics."""
-    if calibration is None or calibration.expected is None:
-        return None
-    return Drift(calibration.expected, calibration.default_policy, calibration.features_px)

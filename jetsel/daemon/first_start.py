@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from jetsel.artefact.calibration import ANSWERS
-from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.daemon.family import ServedFamily
 from jetsel.zoo import Model
@@ -34,7 +33,7 @@ def needs_retiming(family: ServedFamily) -> bool:
     If that calibration was refused because it covers other models, it is fitted to the models present.
     """
     identity = family.in_use.identity
-    return (identity is None or identity.number is None) and (family.shipped / ANSWERS).is_file()
+    return (identity is None or identity.number is None) and (family.on_disk.calibration / ANSWERS).is_file()
 
 
 def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machine: str | None) -> None:
@@ -74,47 +73,40 @@ def wait_until_quiet() -> None:
 
 def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait: Callable[[], None]) -> None:
     """Run the command that fits one family's calibration; repeat it after `wait` if it exceeds its limit."""
-    is_first = True
-    for limit_s in limits_s:
+    for number, limit_s in enumerate(limits_s):
         try:
-            line = _printed(command, limit_s)
-        except subprocess.TimeoutExpired:  # noqa: PERF203  # each run has a limit
-            if is_first:
+            done = subprocess.run(
+                command,
+                cwd="/",  # so that it imports no module from the daemon's folder
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            if number == 0:
                 _warn(family, "this machine is too busy to time them; the daemon tries again when it is quiet")
-            is_first = False
             wait()
-        except RetimingError as error:
-            _warn(family, f"{error}; the daemon tries again at its next start")
-            return
+            continue
+        except OSError as error:
+            reason: str | None = f"they cannot be timed: {error.strerror}"
         else:
+            reason = _fault(done)
+        if reason is None:
+            line = done.stdout.strip().splitlines()[0]
             log.info("family %s: %s", family, line, extra=event("retimed", family=family))
-            return
+        else:
+            _warn(family, f"{reason}; the daemon tries again at its next start")
+        return
 
 
-class RetimingError(JetselError):
-    """Timing the models failed, with the reason."""
-
-
-def _printed(command: Sequence[str], limit_s: float) -> str:
-    """Return the first line that the command prints; raises RetimingError, and TimeoutExpired after limit_s."""
-    try:
-        done = subprocess.run(
-            command,
-            cwd="/",  # so that it imports no module from the daemon's folder
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            check=False,
-        )
-    except OSError as error:
-        raise RetimingError(f"they cannot be timed: {error.strerror}") from None
+def _fault(done: subprocess.CompletedProcess[str]) -> str | None:
+    """Return why the command failed, None if it did not."""
     if done.returncode < 0:
-        raise RetimingError("the process that timed them was ended")
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("jetsel: ")]
-        raise RetimingError(lines[-1].removeprefix("jetsel: ") if lines else FAILED)
-    return done.stdout.strip().splitlines()[0]
+        return "the process that timed them was ended"
+    lines = [line.removeprefix("jetsel: ") for line in done.stderr.splitlines() if line.startswith("jetsel: ")]
+    return None if done.returncode == 0 else lines[-1] if lines else FAILED
 
 
 def _warn(family: str, reason: str) -> None:

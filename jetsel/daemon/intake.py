@@ -96,7 +96,7 @@ class Intake:
                 except JetselError as error:
                     self._tally.count(error.code)
                     warn_of_limit(error, job.load.client)
-                    crop.answered(failure(job.message.id, error))
+                    crops.answered(crop.number, failure(job.message.id, error))
                     continue
                 self._current.enter(job.snapshot)
                 crops.in_work += 1

@@ -80,7 +80,7 @@ class Job(Struct, eq=False):
 
     def model_input(self, model: str) -> NDArray[np.float32]:
         """Return the input (1, 3, height, width) of a model, made once for all models that share it."""
-        spec = self.family.specs[model]
+        spec = self.family.models[model].manifest.input
         made = self.inputs.get(spec)
         if made is None:
             assert self.photograph is not None

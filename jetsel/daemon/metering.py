@@ -100,18 +100,16 @@ class Metering:
             return None, f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}"
         return estimated_mj(run.ran, bool(policy.features), family.in_use.calibration, self._mj_per_kb)
 
-    def answered(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
-        """Add the energy of an answer to the estimates."""
-        self.estimates.add(answer, bool(policy.features), family.in_use.calibration)
+    def add(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
+        """Add the energy of an answer to the estimates, and to the power budget if its operating point was chosen.
 
-    def spent(self, answer: Answer, family: ServedFamily, policy: Policy) -> None:
-        """Count an answer in the power budget, if its operating point was chosen.
-
-        It uses the calibrated energy in every state of the board: the measured power already includes what the state
-        changes.
+        The budget uses the calibrated energy in every state of the board: the measured power already includes what the
+        state changes.
         """
-        energy_mj, _ = estimated_mj(answer.ran, bool(policy.features), family.in_use.calibration, self._mj_per_kb)
-        self.budget.spend(energy_mj)
+        calibration, chose = family.in_use.calibration, bool(policy.features)
+        self.estimates.add(answer, chose, calibration)
+        if answer.operating_point is not None:
+            self.budget.spend(estimated_mj(answer.ran, chose, calibration, self._mj_per_kb)[0])
 
     def unused(self, family: ServedFamily, model: str) -> None:
         """Add the energy of a run on this device whose result was not needed any more."""

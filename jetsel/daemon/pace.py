@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections import Counter
-from typing import NamedTuple
 
 from jetsel.base.events import event
 from jetsel.wire.power import BudgetStatus
@@ -21,16 +20,6 @@ arrivals the queue's length varies by its square root."""
 
 USED_S = 10.0  # a point counts as in use until this long after its last answer
 ALERT_S = 300.0  # the cheapest point in use for this long is worth a warning
-
-
-class Allowance(NamedTuple):
-    """Mean time and energy that a request's models may take."""
-
-    ms: float = math.inf
-    mj: float = math.inf
-
-
-ANYTHING = Allowance()
 
 
 def allowed_ms(target_ms: float, in_queue: int, workers: int, around_ms: float) -> float:

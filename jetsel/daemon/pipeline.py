@@ -17,7 +17,7 @@ from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, war
 from jetsel.daemon.intake import Intake
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
-from jetsel.daemon.pace import ANYTHING, Allowance, allowed_ms
+from jetsel.daemon.pace import allowed_ms
 from jetsel.daemon.port import Message, Route
 from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
@@ -26,7 +26,8 @@ from jetsel.policies import Decision
 from jetsel.policies.policy import Outlook
 from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Driver, RequestRun
-from jetsel.runtime.forecast import load_for_the_next, outlook
+from jetsel.runtime.forecast import ANYTHING, Allowance, load_for_the_next, outlook
+from jetsel.runtime.model_queue import SentImage
 from jetsel.wire import (
     MAX_JSON_BYTES,
     Answer,
@@ -135,7 +136,8 @@ class Pipeline:
             ahead = _forecast(job, photograph, allowed)
             if job.front is not None:
                 job.policy = job.front.select_now(ahead).policy
-        fallback = family.fallback if (message.on_doubt or family.on_doubt) == "use" else None
+        defaults = family.defaults
+        fallback = defaults.fallback if (message.on_doubt or defaults.on_doubt) == "use" else None
         queue_ms, decode_ms = (began_s - job.received_s) * 1e3, (decoded_s - began_s) * 1e3
         stages = Stages(queue_ms, decode_ms, None, 0.0, [], 0.0, 0.0, 0.0)
         run = RequestRun(None, fallback, ahead, policy=job.policy, request=job, stages=stages)
@@ -177,17 +179,16 @@ class Pipeline:
         self._tally.ended(reply, job.message.deadline_ms, class_counts=observe.class_counts)
         self._admission.release(load, _work(job, reply) if isinstance(reply, Answer) else None)
         if isinstance(reply, Answer):
-            self._metering.answered(reply, job.family, job.policy)
+            self._metering.add(reply, job.family, job.policy)
             if reply.operating_point is not None:
                 cheapest = None if job.front is None else job.front.cheapest
                 used = job.family.points_used
                 used.answered(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
-                self._metering.spent(reply, job.family, job.policy)
         for one in following:
             self.begin_later(one)
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
-        whole = reply if job.crop is None else job.crop.answered(reply)
+        whole = reply if job.crop is None else job.crop.crops.answered(job.crop.number, reply)
         if whole is not None:
             self.reply(job.route, whole)
         self._notice_drift(job, reply)
@@ -247,17 +248,10 @@ class Pipeline:
 
 def _forecast(job: Job, photograph: image.Photograph, allowed: Allowance) -> Outlook:
     """Return the forecast of each model's time, and begin loading models that the next request needs."""
-    queues, target_s, sent = job.family.driver.queues, job.target_s, job.file
-    ahead = outlook(
-        queues,
-        math.inf if target_s is None else target_s,
-        time.monotonic(),
-        (photograph.width_px, photograph.height_px),
-        None if sent is None else len(sent),
-        on_device=job.message.on_device,
-        allowed_ms=allowed.ms,
-        allowed_mj=allowed.mj,
-    )
+    queues, target_s, file = job.family.driver.queues, job.target_s, job.file
+    size_px, file_bytes = (photograph.width_px, photograph.height_px), None if file is None else len(file)
+    sent = SentImage(size_px, file_bytes, job.message.on_device)
+    ahead = outlook(queues, math.inf if target_s is None else target_s, time.monotonic(), sent, allowed)
     load_for_the_next(queues, job.policy.models, ahead)
     return ahead
 

@@ -20,13 +20,13 @@ class FamilyPromises:
 
     def __init__(self, calibration: Calibration | None, wrong_at_most: float | None) -> None:
         """wrong_at_most: the configured level; the calibration's own goes before it."""
-        self._calibration = calibration
+        self._promises = {} if calibration is None else calibration.promises  # by policy
         own = None if calibration is None else calibration.wrong_at_most
         self.wrong_at_most = wrong_at_most if own is None else own
 
     def of(self, policy: str) -> Promises | None:
         """Return the promises of a policy, None if it was not calibrated for any."""
-        return None if self._calibration is None else self._calibration.promises.get(policy)
+        return self._promises.get(policy)
 
     def level(self, wrong_at_most: float | None) -> float | None:
         """Return the level of a request: its own, or the family's; None for no promise."""
@@ -52,7 +52,10 @@ class FamilyPromises:
             names = ", ".join(point.policy.name for point in front.points)
             words = f"only {names} can promise wrong_at_most {level:g}"
             return replace(policy, front=front, edge=Front(), promise=words)
-        return self._with_promise(policy, level)
+        promise = self.of(policy.name)
+        if promise is None:
+            raise self._refusal(level, policy.name)
+        return WithPromise(policy, promise.at(level))
 
     def wrap_front(self, front: Front, wrong_at_most: float | None) -> Front:
         """Return the operating points that can promise the requested level, with that promise.
@@ -78,20 +81,15 @@ class FamilyPromises:
 
     def _able(self, policy: Policy, level: float) -> WithPromise | None:
         """Return the policy with its promise, None if it cannot promise the level."""
+        promise = self.of(policy.name)
         try:
-            return self._with_promise(policy, level)
+            return None if promise is None else WithPromise(policy, promise.at(level))
         except RequirementsError:
             return None
 
-    def _with_promise(self, policy: Policy, level: float) -> WithPromise:
-        promise = self.of(policy.name)
-        if promise is None:
-            raise self._refusal(level, policy.name)
-        return WithPromise(policy, promise.at(level))
-
     def _refusal(self, level: float, policy: str | None = None) -> RequirementsError:
         """Return the error that explains why no policy, or this one, can promise the level."""
-        promises = {} if self._calibration is None else self._calibration.promises
+        promises = self._promises
         if not promises:
             return RequirementsError(
                 f"wrong_at_most {level:g}: the family's calibration has no promises: jetsel calibrate IMAGES"

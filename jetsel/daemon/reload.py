@@ -65,9 +65,11 @@ class Reloader:
         changed = changes(before, following)
         self.metering.serve(following.families, config)
         self.current.swap(following)
-        for section in for_next_start(self.started, config):
-            fields = event("for-next-start", section=section)
-            log.warning("changes under [%s] take effect at the next start", section, extra=fields)
+        power = structs.replace(config.power, budget_w=self.started.power.budget_w)  # the budget does not wait
+        for section, now in {"server": config.server, "host": config.host, "power": power}.items():
+            if now != getattr(self.started, section):
+                fields = event("for-next-start", section=section)
+                log.warning("changes under [%s] take effect at the next start", section, extra=fields)
         set_level(config.log.level)
         return changed
 
@@ -103,7 +105,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     for family in following.families.values():  # reported at every reload
         changed += [
             f"weights of {name} are damaged; the model is served until it is unloaded: {why}"
-            for name, why in family.damaged.items()
+            for name, why in family.problems.damage.items()
         ]
     return changed
 
@@ -125,15 +127,8 @@ def _out_of_service(snapshot: Snapshot) -> list[str]:
     for family in snapshot.families.values():
         queues = family.driver.queues.items()
         lines += [f"model {n} of {family.name} is unavailable: {q.unavailable}" for n, q in queues if q.engine is None]
-        lines += family.instead
+        lines += family.problems.stand_ins
     return lines
-
-
-def for_next_start(started: Config, now: Config) -> list[str]:
-    """Return the sections that changed since the start and take effect at the next; the power budget does not wait."""
-    power = structs.replace(now.power, budget_w=started.power.budget_w)
-    pairs = {"server": (started.server, now.server), "host": (started.host, now.host), "power": (started.power, power)}
-    return [section for section, (was, is_now) in pairs.items() if was != is_now]
 
 
 READY = "ready"

@@ -59,8 +59,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
         snapshot = read_snapshot(config)
         port = Port(listener, snapshot.limits.max_bytes, config.server)
-        backends = Backends(config.host)
-        backends.listen(port.wake)
+        backends = Backends(config.host, port.wake)
         metering = Metering(config.power)
         metering.serve(snapshot.families, config)
         metering.start()
@@ -134,7 +133,7 @@ class Lifecycle:
         begin_retiming(snapshot.families.values(), self.locate(), machine)
         while not self.signals.stops:
             if self.signals.take_hangup():
-                self.dispatcher.reload()
+                self.dispatcher.reloads.ask()  # without a reply
             self.signals.wait()
 
     def _drain(self) -> None:

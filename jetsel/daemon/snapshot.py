@@ -76,7 +76,8 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
     ConfigError if nothing can be served, a name is unknown, or a policy mixes families.
     """
     site = open_site(config)
-    site.log_broken()
+    for item in site.zoo.broken:
+        log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
     served = site.served({} if before is None else {name: one.in_use for name, one in before.families.items()})
     default, helped = served.default_family, served.edge_family
     if default == "starter" and "imagenet" not in served.families and before is None:
@@ -89,10 +90,10 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
         name: serve_family(one, config, events, edge if name == helped else None)
         for name, one in served.families.items()
     }
+    limits, workers = site.limits, config.server.workers or os.cpu_count() or 1
     if before is not None:  # changes in [server] wait for the next start
-        return Snapshot(config, families, default, site.broken, before.limits, before.workers, events, edge)
-    workers = config.server.workers or os.cpu_count() or 1
-    return Snapshot(config, families, default, site.broken, site.limits, workers, events, edge)
+        limits, workers = before.limits, before.workers
+    return Snapshot(config, families, default, site.broken, limits, workers, events, edge)
 
 
 def load(

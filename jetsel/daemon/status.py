@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel import __version__
@@ -17,7 +18,6 @@ from jetsel.daemon.snapshot import Current
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
 from jetsel.power.integration import FEWEST
-from jetsel.site.calibration_in_use import operating_points
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
 from jetsel.wire.counts import Histogram
 from jetsel.wire.power import EstimatesJudged, PowerStatus
@@ -26,85 +26,91 @@ from jetsel.wire.status import (
     FrontPoint,
     FrontStatus,
     ModelStatus,
+    OperatingPoint,
     PromiseStatus,
     QueueStatus,
 )
 
 
-def status(
-    request_id: str,
-    current: Current,
-    tally: Tally,
-    queue: QueueStatus,
-    port: Port,
-    metering: Metering,
-    backends: Backends,
-    config: Path | None,
-) -> StatusReply:
-    """Collect the state of each part of the daemon. config: the file that a reload reads."""
-    snapshot = current.snapshot
-    return StatusReply(
-        v=PROTOCOL_VERSION,
-        id=request_id,
-        state=current.state,
-        version=__version__,
-        pid=os.getpid(),
-        instance=tally.instance,
-        uptime_s=round(time.monotonic() - tally.started_s, 3),
-        endpoints=port.endpoints,
-        default_family=snapshot.default_family,
-        families=[family_status(family, *tally.of_family(name)) for name, family in snapshot.families.items()],
-        broken=snapshot.broken,
-        requests=tally.outcomes(),
-        lost_replies=port.lost_replies,
-        resident_mb=resident_mb(),
-        progress=current.progress,
-        power=_power(metering),
-        queue=queue,
-        hosts=backends.hosts(),
-        reloads=tally.reloads(),
-        last_reload=tally.last_reload(),
-        config=None if config is None else str(config),
-        answers=tally.answers(_runs(snapshot.families), class_counts=snapshot.config.observe.class_counts),
-        recent=tally.recent(snapshot.config.observe.recent_answers),
-        edge=None if snapshot.edge is None else snapshot.edge.status(),
-        max_image_mb=port.max_image_mb,
-    )
+@dataclass(frozen=True)
+class StatusReporter:
+    """Builds replies from the parts of the daemon. locate: returns the path of the file that a reload reads."""
 
+    current: Current
+    tally: Tally
+    admission: Admission
+    port: Port
+    metering: Metering
+    backends: Backends
+    locate: Callable[[], Path | None]
 
-def queue_status(admission: Admission, not_begun: int, workers: int) -> QueueStatus:
-    """Return the queue's load and limits. not_begun: number of admitted requests that no worker has begun."""
-    limits, in_queue = admission.limits, admission.in_queue
-    waiting = min(not_begun, in_queue)
-    return QueueStatus(
-        waiting=waiting,
-        working=in_queue - waiting,
-        workers=workers,
-        bytes=admission.queued_bytes,
-        pixels=admission.queued_pixels,
-        most_requests=limits.queue_requests,
-        most_bytes=round(limits.queue_mb * 1e6),
-    )
+    def reply(self, request_id: str, not_begun: int) -> StatusReply:
+        """Collect the state of each part. not_begun: number of admitted requests that no worker has begun."""
+        current, tally, port = self.current, self.tally, self.port
+        snapshot, config = current.snapshot, self.locate()
+        return StatusReply(
+            v=PROTOCOL_VERSION,
+            id=request_id,
+            state=current.state,
+            version=__version__,
+            pid=os.getpid(),
+            instance=tally.instance,
+            uptime_s=round(time.monotonic() - tally.started_s, 3),
+            endpoints=port.endpoints,
+            default_family=snapshot.default_family,
+            families=[family_status(family, *tally.of_family(name)) for name, family in snapshot.families.items()],
+            broken=snapshot.broken,
+            requests=tally.outcomes(),
+            lost_replies=port.lost_replies,
+            resident_mb=resident_mb(),
+            progress=current.progress,
+            power=_power(self.metering),
+            queue=self._queue(not_begun, snapshot.workers),
+            hosts=self.backends.hosts(),
+            reloads=tally.reloads(),
+            last_reload=tally.last_reload(),
+            config=None if config is None else str(config),
+            answers=tally.answers(_runs(snapshot.families), class_counts=snapshot.config.observe.class_counts),
+            recent=tally.recent(snapshot.config.observe.recent_answers),
+            edge=None if snapshot.edge is None else snapshot.edge.status(),
+            max_image_mb=port.max_image_mb,
+        )
+
+    def _queue(self, not_begun: int, workers: int) -> QueueStatus:
+        admission, limits, in_queue = self.admission, self.admission.limits, self.admission.in_queue
+        waiting = min(not_begun, in_queue)
+        return QueueStatus(
+            waiting=waiting,
+            working=in_queue - waiting,
+            workers=workers,
+            bytes=admission.queued_bytes,
+            pixels=admission.queued_pixels,
+            most_requests=limits.queue_requests,
+            most_bytes=round(limits.queue_mb * 1e6),
+        )
 
 
 def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
     """Return the state of one family. escalated: number of its answers that took more than one model."""
-    in_use, promises = family.in_use, family.promises.of(family.default_policy)
+    in_use, defaults, calibration = family.in_use, family.defaults, family.in_use.calibration
+    promises, points = family.promises.of(defaults.policy), None
+    if calibration is not None:
+        points = [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
     return FamilyStatus(
         name=family.name,
-        classes=len(family.labels.names),
+        classes=len(family.on_disk.labels.names),
         models=[_model(family, name) for name in family.models],
         policies=list(family.policies),
-        default_policy=family.default_policy,
-        because=family.because,
-        fallback=family.fallback if family.on_doubt == "use" else None,
+        default_policy=defaults.policy,
+        because=defaults.because,
+        fallback=defaults.fallback if defaults.on_doubt == "use" else None,
         calibration=str(in_use),
         objective=family.objective,
         answers=answers,
         escalated=escalated,
         calibration_identity=in_use.identity,
         drift=None if family.drift is None else family.drift.status(),
-        operating_points=None if in_use.calibration is None else operating_points(in_use.calibration),
+        operating_points=points,
         wrong_at_most=family.promises.wrong_at_most,
         promises=[] if promises is None else [PromiseStatus(one.wrong_at_most, one.answered) for one in promises.kept],
         front=_front(family),
@@ -115,7 +121,7 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
 def _front(family: ServedFamily) -> FrontStatus | None:
     """Return the operating points; None if the default policy has none or is replaced by another."""
     front = family.front
-    if front is None or front.points[0].policy.name != family.default_policy:
+    if front is None or front.points[0].policy.name != family.defaults.policy:
         return None
     used = family.points_used
     answers = used.answers()
@@ -127,12 +133,13 @@ def _front(family: ServedFamily) -> FrontStatus | None:
 
 
 def _runs(families: Mapping[str, ServedFamily]) -> dict[str, dict[str, Histogram]]:
-    return {name: ran for name, family in families.items() if (ran := _ran(family))}
-
-
-def _ran(family: ServedFamily) -> dict[str, Histogram]:
-    queues = family.driver.queues
-    return {name: queue.times.histogram() for name, queue in queues.items() if queue.times.counts()[0]}
+    """Return the times of the models that have run, by family and model."""
+    runs: dict[str, dict[str, Histogram]] = {}
+    for name, family in families.items():
+        for model, queue in family.driver.queues.items():
+            if queue.times.counts()[0]:
+                runs.setdefault(name, {})[model] = queue.times.histogram()
+    return runs
 
 
 def _model(family: ServedFamily, name: str) -> ModelStatus:
@@ -166,7 +173,7 @@ def _power(metering: Metering) -> PowerStatus:
         budget=metering.budget.status,
         models=estimates.models(),
         policies=estimates.policies(),
-        chooser_j=estimates.chooser_j(),
+        chooser_j=estimates.chooser.known_j,
         judged=_judged(metering),
         rails_w={} if sampler is None else sampler.rails_w(),
         jetpack=facts.jetpack.value,
@@ -180,9 +187,9 @@ def _judged(metering: Metering) -> EstimatesJudged:
     """Compare the estimated energies with the measured ones; the ratio is None if idle power's error hides it."""
     estimated_j, answers, without = metering.estimates.totals()
     above, idle = metering.above_idle, metering.idle
-    found_j = above.energy_j if above.new_values >= FEWEST else None
-    half_j = None if found_j is None or idle is None else idle.half_width_w * above.known_s
+    measured_j = above.energy_j if above.new_values >= FEWEST else None
+    half_j = None if measured_j is None or idle is None else idle.half_width_w * above.known_s
     ratio = None
-    if found_j is not None and half_j is not None and found_j > half_j and estimated_j > 0:
-        ratio = found_j / estimated_j
-    return EstimatesJudged(found_j, half_j, above.known_s, estimated_j, answers, without, ratio)
+    if measured_j is not None and half_j is not None and measured_j > half_j and estimated_j > 0:
+        ratio = measured_j / estimated_j
+    return EstimatesJudged(measured_j, half_j, above.known_s, estimated_j, answers, without, ratio)

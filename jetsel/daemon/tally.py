@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import TypeVar
 
 from msgspec import structs
 
@@ -21,7 +20,6 @@ from jetsel.wire.status import ReloadStatus
 STAGES = ("queue", "decode", "features", "choice", "inference", "total", "waiting", "input")
 OK = "ok"
 MOST_RECENT = 1000
-T = TypeVar("T")
 
 
 class Tally:
@@ -126,10 +124,10 @@ class Tally:
         return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - (last.ago_s or 0.0), 3))
 
 
-def _nested(flat: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
-    nested: dict[str, dict[str, T]] = {}
-    for (family, name), value in flat.items():
-        nested.setdefault(family, {})[name] = value
+def _nested(flat: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    nested: dict[str, dict[str, int]] = {}
+    for (family, name), count in flat.items():
+        nested.setdefault(family, {})[name] = count
     return nested
 
 

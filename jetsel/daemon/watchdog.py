@@ -75,7 +75,7 @@ class Probe:
         if states[model] == "unloaded":
             self._current.leave(snapshot)
             return None
-        reads = family.policies[family.default_policy].features
+        reads = family.policies[family.defaults.policy].features
         return Job(
             route=None,
             message=Classify(v=PROTOCOL_VERSION, id="probe"),

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from jetsel.daemon.identity import UserIdentity
 
@@ -30,29 +31,6 @@ _MAY_ASK = frozenset((b"REQ", b"DEALER", b"ROUTER"))  # types of socket that may
 
 class ProtocolError(Exception):
     """A client breaks ZMTP, or exceeds a limit."""
-
-
-def check_greeting(greeting: bytes) -> None:
-    """Raise ProtocolError unless a client's greeting (GREETING_BYTES) is one of ZMTP 3 with NULL."""
-    if greeting[9] != 0x7F or greeting[10] < 3:
-        raise ProtocolError("the client sent no greeting of ZMTP 3")
-    if greeting[_MECHANISM].rstrip(b"\0") != b"NULL":
-        raise ProtocolError("the client wants another security mechanism than NULL")
-
-
-def check_ready(command: bytes) -> None:
-    """Raise ProtocolError unless this is READY from a socket type that may connect to a ROUTER."""
-    if not command.startswith(_READY):
-        raise ProtocolError("the client did not send READY")
-    if dict(_properties(command[len(_READY) :])).get(b"socket-type") not in _MAY_ASK:
-        raise ProtocolError("the client's socket type cannot connect to a ROUTER")
-
-
-def pong(command: bytes) -> bytes | None:
-    """Return the PONG for a PING, with its context; None for other commands."""
-    if not command.startswith(_PING):
-        return None
-    return framed(COMMAND, b"\x04PONG" + command[len(_PING) + _TTL_BYTES :][:_CONTEXT_BYTES])
 
 
 def framed(flags: int, body: bytes) -> bytes:
@@ -77,10 +55,6 @@ def head_of(data: bytes, at: int) -> tuple[int, int, int] | None:
     return (flags, int.from_bytes(data[at + 1 : at + 9], "big"), at + 9) if left >= 9 else None
 
 
-def _property(name: bytes, value: bytes) -> bytes:
-    return bytes((len(name),)) + name + struct.pack(">I", len(value)) + value
-
-
 def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield names, in lower case, and values. Raises ProtocolError."""
     at = 0
@@ -93,12 +67,20 @@ def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = value_at + size
 
 
-READY = framed(COMMAND, _READY + _property(b"Socket-Type", b"ROUTER") + _property(b"Identity", b""))
+READY = framed(COMMAND, _READY + b"\x0bSocket-Type\0\0\0\x06ROUTER" + b"\x08Identity\0\0\0\0")
 
 MOST_PARTS = 63  # most frames of a message
 READ_BYTES = 65_536  # size of one read, except for the rest of a large frame
 READS = 8  # most reads in one call, because other connections wait for this thread
 IN_PLACE_BYTES = 1024  # an incomplete frame of at least this size is read into its own memory
+
+
+class LargeFrame(Struct):
+    """An incomplete frame, of whose body the first `filled` bytes are read."""
+
+    flags: int
+    body: memoryview
+    filled: int
 
 
 class ZmtpConnection:
@@ -112,23 +94,22 @@ class ZmtpConnection:
         self.sender = sender
         self.counted_bytes = 0  # part of `held_bytes` that the port has counted
         self.is_drained = True  # the kernel has nothing more, as far as is known
-        self.has_left = False  # whether the kernel has nothing more, as far as is known
-        self.unsent: deque[memoryview] = deque()  # the peer has closed: read to the end
+        self.has_left = False  # the peer has closed: read to the end
+        self.unsent: deque[memoryview] = deque()
         self.unsent_bytes = 0
         self._message_bytes = message_bytes
         self._has_greeted = False
         self._is_open = False  # the handshake is through
         self._data = b""  # bytes read of the next frame
-        self._body: memoryview | None = None  # body of a large, incomplete frame
-        self._filled = 0
-        self._flags = 0  # of that frame
-        self._parts: list[memoryview] = []
-        self._parts_bytes = 0
+        self._large: LargeFrame | None = None
+        self._parts: list[memoryview] = []  # frames of a message that is not complete
 
     @property
     def held_bytes(self) -> int:
-        """Bytes held for the peer: an incomplete message, and unread replies."""
-        return self._parts_bytes + len(self._data) + self._filled + self.unsent_bytes
+        """Bytes held for the peer: an incomplete message, and unread replies; threads read it without the lock."""
+        large = self._large
+        filled = 0 if large is None else large.filled
+        return sum(map(len, self._parts)) + len(self._data) + filled + self.unsent_bytes
 
     def receive(self) -> list[list[memoryview]]:
         """Read until a message is complete, at most READS times; return the complete messages.
@@ -139,11 +120,11 @@ class ZmtpConnection:
         with contextlib.suppress(BlockingIOError):
             for _ in range(READS):
                 self.is_drained = True  # if the kernel has nothing
-                if self._body is None:
+                if self._large is None:
                     self._read_frames(messages)
-                    is_begun = self._body is not None  # ZeroMQ writes a large frame in two parts: the second is there
+                    is_begun = self._large is not None  # ZeroMQ writes a large frame in two parts: the second is there
                 else:
-                    self._read_body(self._body, messages)
+                    self._read_body(self._large, messages)
                     is_begun = False
                 if messages or (self.is_drained and not is_begun):
                     break
@@ -167,13 +148,14 @@ class ZmtpConnection:
         while (head := head_of(data, at)) is not None:
             flags, size, begin = head
             is_short = flags & COMMAND or not self._is_open
-            if size > (MAX_COMMAND_BYTES if is_short else self._message_bytes - self._parts_bytes):
+            if size > (MAX_COMMAND_BYTES if is_short else self._message_bytes - sum(map(len, self._parts))):
                 raise ProtocolError(f"a frame of {size} bytes exceeds the limit")
             end = begin + size
             if end > len(data):
                 if size >= IN_PLACE_BYTES:
-                    self._begin_body(flags, size, view[begin:])
-                    at = len(data)
+                    body, beginning = np.empty(size, np.uint8).data, view[begin:]  # allocated as it is filled
+                    body[: len(beginning)] = beginning
+                    self._large, at = LargeFrame(flags, body, len(beginning)), len(data)
                 break
             self._take(flags, view[begin:end], messages)
             at = end
@@ -181,29 +163,27 @@ class ZmtpConnection:
         if self._parts:  # parts live longer than the read buffer
             self._parts = [memoryview(bytes(part)) for part in self._parts]
 
-    def _begin_body(self, flags: int, size: int, beginning: memoryview) -> None:
-        self._body = np.empty(size, np.uint8).data  # the kernel allocates this memory as it is filled
-        self._body[: len(beginning)] = beginning
-        self._flags, self._filled = flags, len(beginning)
-
-    def _read_body(self, body: memoryview, messages: list[list[memoryview]]) -> None:
-        rest = body[self._filled :]
+    def _read_body(self, large: LargeFrame, messages: list[list[memoryview]]) -> None:
+        rest = large.body[large.filled :]
         count = self.peer.recv_into(rest)
         if not count:
             raise ConnectionResetError
         self.is_drained = count < len(rest) and not self.has_left
-        self._filled += count
-        if self._filled == len(body):
-            self._body, self._filled = None, 0
-            self._take(self._flags, body, messages)
+        large.filled += count
+        if large.filled == len(large.body):
+            self._large = None
+            self._take(large.flags, large.body, messages)
 
     def _greet(self, data: bytes) -> int:
-        """Check the peer's greeting and return its size, 0 if it is incomplete."""
-        if not SIGNATURE.startswith(data[:1]):  # reject at once: a client of another protocol may wait for our greeting
+        """Check the peer's greeting, of ZMTP 3 with NULL, and return its size, 0 if it is incomplete."""
+        # Reject a first byte at once: a client of another protocol may wait for our greeting.
+        is_whole = len(data) >= GREETING_BYTES
+        if data[:1] != SIGNATURE or (is_whole and (data[9] != 0x7F or data[10] < 3)):
             raise ProtocolError("the client sent no greeting of ZMTP 3")
-        if len(data) < GREETING_BYTES:
+        if not is_whole:
             return 0
-        check_greeting(data[:GREETING_BYTES])
+        if data[_MECHANISM].rstrip(b"\0") != b"NULL":
+            raise ProtocolError("the client wants another security mechanism than NULL")
         self._has_greeted = True
         self.write(READY)
         return GREETING_BYTES
@@ -213,20 +193,26 @@ class ZmtpConnection:
         if not self._is_open:
             if flags & (COMMAND | MORE) != COMMAND:
                 raise ProtocolError("a message before READY")
-            check_ready(bytes(frame))
-            self._is_open = True
+            self._open(bytes(frame))
         elif flags & COMMAND:
-            answer = pong(bytes(frame))
-            if answer is not None and not self.unsent:  # no PONG for a client that does not read
-                self.write(answer)
+            if frame[: len(_PING)] == _PING and not self.unsent:  # no PONG for a client that does not read
+                context = bytes(frame[len(_PING) + _TTL_BYTES :][:_CONTEXT_BYTES])
+                self.write(framed(COMMAND, b"\x04PONG" + context))
         elif not flags & MORE:
             messages.append([*self._parts, frame])
-            self._parts, self._parts_bytes = [], 0
+            self._parts = []
         else:
             if len(self._parts) + 1 >= MOST_PARTS:
                 raise ProtocolError(f"a message of over {MOST_PARTS} parts")
             self._parts.append(frame)
-            self._parts_bytes += len(frame)
+
+    def _open(self, command: bytes) -> None:
+        """Take messages from now on; raises ProtocolError unless a socket that may connect to a ROUTER sends READY."""
+        if not command.startswith(_READY):
+            raise ProtocolError("the client did not send READY")
+        if dict(_properties(command[len(_READY) :])).get(b"socket-type") not in _MAY_ASK:
+            raise ProtocolError("the client's socket type cannot connect to a ROUTER")
+        self._is_open = True
 
     def send(self, frames: Sequence[bytes]) -> None:
         """Send one message behind those that wait; keep what the kernel does not take now. Raises OSError."""

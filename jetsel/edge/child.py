@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Coroutine
+from dataclasses import dataclass
 
 import aiohttp
 import msgspec
@@ -24,6 +25,7 @@ from jetsel.edge.messages import (
     Cancel,
     EdgeStart,
     FromChild,
+    Remote,
     State,
     ToChild,
     frame,
@@ -38,6 +40,18 @@ STALLED = 2  # requests in a row without an answer in time: the server is checke
 MOST_REPLY_BYTES = 8 * 2**20
 
 
+@dataclass
+class _Model:
+    """One model of the server. remote: with names of input and output, once they are known. answered_s: last answer.
+
+    in_json: whether the server takes its tensors only as JSON, because it does not support the binary extension.
+    """
+
+    remote: Remote
+    in_json: bool = False
+    answered_s: float = 0.0
+
+
 class Child:
     """Connections to one edge server, and its requests under way. number: its index in EdgeStart.urls."""
 
@@ -46,8 +60,7 @@ class Child:
     ) -> None:
         self._start, self._number, self._url = start, number, start.urls[number]
         self._compared = next(iter(start.models)) if len(start.urls) > 1 else None  # to compare servers
-        self._models = dict(start.models)  # with names of input and output, once they are known
-        self._in_json: set[str] = set()  # models whose server does not support the binary extension
+        self._models = {name: _Model(remote) for name, remote in start.models.items()}
         self._session = session
         self._out = out
         self._places = asyncio.Semaphore(CONNECTIONS)
@@ -55,7 +68,6 @@ class Child:
         self._sent: set[asyncio.Task[AskResult]] = set()
         self._away: str | None = None  # why no answer is waited for
         self._stalled = 0
-        self._answered_s = dict.fromkeys(start.models, 0.0)
         self._doubt = asyncio.Event()  # set: check the server now
         self._is_wrong = False  # and check it like a new one
 
@@ -67,7 +79,7 @@ class Child:
         """Check the server until it is available, report that, and check it again when something goes wrong."""
         logged_reason: str | None = ""
         while True:
-            state = await self._look(list(self._start.models), math.ceil(FEWEST / len(self._start.models)), LOOK_S)
+            state = await self._look(list(self._models), math.ceil(FEWEST / len(self._models)), LOOK_S)
             reason = state.reason
             if reason is None or reason != logged_reason:
                 self.tell(msgspec.structs.replace(state, is_new=reason is None))
@@ -84,24 +96,22 @@ class Child:
     async def _keep_looking(self) -> None:
         """Probe idle models, and check the server if there is doubt; return when something is wrong."""
         due_s = time.monotonic() + self._start.refresh_s
-        while not await self._goes_wrong(due_s):
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._doubt.wait(), max(0.0, due_s - time.monotonic()))
+            self._doubt.clear()
+            if self._is_wrong:
+                return
             models, now_s = list[str](), time.monotonic()
             if is_due := now_s >= due_s:
                 due_s, since_s = now_s + self._start.refresh_s, now_s - self._start.refresh_s
-                answered_s = self._answered_s.items()
-                models = [one for one, at_s in answered_s if at_s < since_s or one == self._compared]
+                every = self._models.items()
+                models = [name for name, one in every if one.answered_s < since_s or name == self._compared]
             state = await self._look(models, 0, QUIET_S)
             if state.reason is not None:
                 return
             if is_due:
                 self.tell(state)
-
-    async def _goes_wrong(self, until_s: float) -> bool:
-        """Wait until there is doubt or the time is over; return whether something is certainly wrong."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._doubt.wait(), max(0.0, until_s - time.monotonic()))
-        self._doubt.clear()
-        return self._is_wrong
 
     async def _look(self, models: list[str], probes: int, limit_s: float) -> State:
         """Return the server's state; models that differ from the configuration or answer wrongly are refused.
@@ -127,7 +137,7 @@ class Child:
                         raise EdgeAnswerError(
                             f"it has no model {remote.name} ({status}): set edge.models.{name}.remote"
                         )
-                    self._models[name] = oip.check(remote, body)
+                    self._models[name].remote = oip.check(remote, body)
                     for _ in range(max(1, probes)):
                         sent = await self._probe(name, probe)
                         probed.append((name, sent))
@@ -137,22 +147,23 @@ class Child:
             return State(self._number, f"edge.url: {self._url} is not a valid URL")
         except Exception as error:  # whatever the server does, it is checked again
             return State(self._number, f"{self._url}: {str(error) or type(error).__name__}")
-        reason = "; ".join(refused.values()) if len(refused) == len(self._start.models) else None
+        reason = "; ".join(refused.values()) if len(refused) == len(self._models) else None
         return State(self._number, reason, refused, probed, look_ms)
 
     async def _probe(self, name: str, payload: bytes) -> AskResult:
         """Send a probe, in JSON if the server rejects binary tensors; raises as `_infer` does."""
-        shape = self._models[name].probe_shape
+        model = self._models[name]
+        shape = model.remote.probe_shape
         try:
             try:
                 return await self._infer(-1, name, payload, shape, CHECK_S)
             except EdgeAnswerError:
-                if shape is None or name in self._in_json:
+                if shape is None or model.in_json:
                     raise
-                self._in_json.add(name)  # it may not support binary tensors
+                model.in_json = True  # it may not support binary tensors
                 return await self._infer(-1, name, payload, shape, CHECK_S)
         except EdgeAnswerError:
-            self._in_json.discard(name)
+            model.in_json = False
             raise
 
     async def _get(self, path: str, limit_s: float) -> tuple[int, bytes]:
@@ -181,7 +192,7 @@ class Child:
         limit_s = ask.patience_ms / 1e3 + AFTER_S
         try:
             result = await self._while_there(self._infer(ask.number, ask.model, ask.payload, ask.shape, limit_s))
-            self._stalled, self._answered_s[ask.model] = 0, time.monotonic()
+            self._stalled, self._models[ask.model].answered_s = 0, time.monotonic()
         except Exception as failed:  # the daemon waits for a result in any case
             if isinstance(failed, asyncio.TimeoutError):
                 error = "no answer in time"
@@ -203,7 +214,8 @@ class Child:
         if self._away is not None:
             sent.cancel()
         while not (await asyncio.wait({sent}, timeout=QUIET_S))[0]:
-            if time.monotonic() - max(self._answered_s.values()) > QUIET_S:  # nor to any other request
+            last_s = max(model.answered_s for model in self._models.values())
+            if time.monotonic() - last_s > QUIET_S:  # nor to any other request
                 self._doubt.set()
         if sent.cancelled():
             raise ConnectionError(f"cancelled: {self._away}")
@@ -213,8 +225,8 @@ class Child:
         self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float
     ) -> AskResult:
         """Send one image; raises EdgeAnswerError if the answer is invalid, and aiohttp's errors."""
-        remote = self._models[model]
-        parts, headers = oip.request(remote, payload, shape, is_binary=model not in self._in_json)
+        remote = self._models[model].remote
+        parts, headers = oip.request(remote, payload, shape, is_binary=not self._models[model].in_json)
         url, timeout = f"{self._url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
         began = time.perf_counter()
         sending = self._session.post(url, data=b"".join(parts), headers=headers, timeout=timeout, allow_redirects=False)

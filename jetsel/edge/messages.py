@@ -12,7 +12,6 @@ LENGTH = struct.Struct("<I")
 REFRESH_S = 20.0
 FEWEST = 4  # measured times from which an estimate is used
 AFTER_S = 1.0  # a late answer is still read for this long, because its time shows the network's latency
-MOST_BYTES = 256 * 2**20  # limit of one message: more than the largest image that the daemon takes
 
 
 class Remote(Struct, frozen=True):

@@ -6,6 +6,7 @@ import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,14 @@ from numpy.typing import NDArray
 from jetsel.base.config import Config, EdgeModel
 from jetsel.base.errors import ConfigError, JetselError, pip_install
 from jetsel.base.files import read_bounded, read_secret
-from jetsel.edge.messages import EdgeStart, Remote
-from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload
+from jetsel.edge.messages import AskResult, EdgeStart, Remote
+from jetsel.edge.runner import EdgeClient, EdgePayload
 from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
 from jetsel.runtime import RequestRun
-from jetsel.runtime.model_queue import Arrived, RemoteForecast, Traffic, predict
-from jetsel.runtime.request_run import Handle, Request
+from jetsel.runtime.model_queue import Arrived, RemoteForecast, SentImage, predict
+from jetsel.runtime.request_run import Request
 from jetsel.zoo import Family, Labels
 
 BYTES_PER_PIXEL = 0.4  # of the files from jetsel.image.jpeg: 0.2 to 0.6 for four in five images
@@ -48,18 +49,17 @@ class EdgeRunner:
         """Return why the model cannot run now, None if it can."""
         return self.edge.unavailable(self.name)
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Send the request's image to the edge server."""
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+        """Send the request's image to the edge server; return what cancels that (see Runner)."""
 
-        def deliver(answer: EdgeAnswer | JetselError) -> None:
-            if isinstance(answer, EdgeAnswer):
-                traffic = Traffic(answer.result.sent_bytes, answer.result.received_bytes)
-                arrived(self._prediction(model, answer), traffic)
+        def deliver(result: AskResult | JetselError) -> None:
+            if isinstance(result, AskResult):
+                arrived(self._prediction(model, result), result.sent_bytes, result.received_bytes)
             else:
-                arrived(answer, None)
+                arrived(result, None, None)
 
         left_ms = None if (deadline_s := run.request.deadline_s) is None else (deadline_s - self.now()) * 1e3
-        return _Submitted(self.edge, self.edge.ask(self.name, self._payload(run.request), left_ms, deliver))
+        return partial(self.edge.cancel, self.edge.ask(self.name, self._payload(run.request), left_ms, deliver))
 
     def _payload(self, request: Request) -> EdgePayload:
         assert request.photograph is not None
@@ -69,10 +69,10 @@ class EdgeRunner:
             return EdgePayload(bytes(request.file))
         return EdgePayload(jpeg(request.photograph.bgr, self.shorter_px))
 
-    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
+    def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
         """Return the forecast (see Runner); a smaller file takes less network time."""
         server = self.edge.server(self.name)
-        sent_bytes = self.bytes_for(*size_px, file_bytes) + AROUND_BYTES
+        sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + AROUND_BYTES
         received_bytes = server.answers_bytes.get(self.name)
         traffic_kb = None if received_bytes is None else (sent_bytes + received_bytes) / 1e3
         return RemoteForecast(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)
@@ -87,21 +87,11 @@ class EdgeRunner:
             width_px, height_px = smaller_size(width_px, height_px, self.shorter_px)
         return round(width_px * height_px * BYTES_PER_PIXEL)
 
-    def _prediction(self, model: str, answer: EdgeAnswer) -> Prediction:
-        values = answer.values
+    def _prediction(self, model: str, result: AskResult) -> Prediction:
+        values = np.frombuffer(result.values or b"", "<f4").astype(np.float32)
         if self.remote.output == "logits":
             return predict(model, values, 1.0)
         return Prediction(model, values, float(values.max()))
-
-
-@dataclass(frozen=True)
-class _Submitted:
-    edge: EdgeClient
-    number: int
-
-    def cancel(self) -> None:
-        """Cancel the request (see Handle)."""
-        self.edge.cancel(self.number)
 
 
 def tensor(numbers: NDArray[np.float32]) -> EdgePayload:
@@ -134,7 +124,7 @@ def open_edge(config: Config, family: Family) -> EdgeClient | None:
 def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
     """Return the runners of the edge server's models, by family names such as `edge:xl@224`. Raises ConfigError."""
     made = {}
-    for name, remote in remotes(config, family).items():
+    for name, remote in edge.models.items():
         model = config.edge.models[name]
         made[EDGE + name] = EdgeRunner(edge, name, remote, _spec(name, model, family))
         if model.accuracy_at_px and model.input != "encoded":
@@ -186,20 +176,17 @@ def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
 def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
     if model.labels is None:
         return None
-    lines = _read(Path(model.labels), f"edge.models.{name}.labels").splitlines()
+    key = f"edge.models.{name}.labels"
+    try:
+        lines = read_bounded(Path(model.labels), MOST_LABELS_BYTES).decode().splitlines()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{key}: {model.labels} cannot be read ({why}): correct the path, or leave it out") from None
     places = {text: number for texts in (labels.names, labels.wnids) for number, text in enumerate(texts)}
     unknown = [line for line in lines if line.strip() not in places]
     if unknown or not lines:
         raise ConfigError(
-            f"edge.models.{name}.labels: {len(unknown)} of {len(lines)} lines are not classes of the family, the first "
+            f"{key}: {len(unknown)} of {len(lines)} lines are not classes of the family, the first "
             f"is {unknown[:1]}: write one name or identifier per line, in the order of the model's output"
         )
     return [places[line.strip()] for line in lines]
-
-
-def _read(path: Path, key: str) -> str:
-    try:
-        return read_bounded(path, MOST_LABELS_BYTES).decode()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{key}: {path} cannot be read ({why}): correct the path, or leave {key} out") from None

@@ -15,13 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import python_command
-from jetsel.edge.messages import LENGTH, MOST_BYTES, Ask, AskResult, Cancel, EdgeStart, FromChild, State, frame
+from jetsel.edge.messages import LENGTH, Ask, AskResult, Cancel, EdgeStart, FromChild, State, frame
 from jetsel.edge.server import EdgeServer, EdgeServers
 from jetsel.wire.status import EdgeStatus
 
@@ -40,15 +38,8 @@ class EdgePayload:
     shape: list[int] | None = None
 
 
-@dataclass(frozen=True)
-class EdgeAnswer:
-    """Answer of an edge server: numbers (classes,) float32, and the traffic and times."""
-
-    values: NDArray[np.float32]
-    result: AskResult
-
-
-Arrived = Callable[[EdgeAnswer | JetselError], None]
+Delivery = Callable[[AskResult | JetselError], None]
+"""Called once, from any thread: with a result that has values, or the error."""
 
 
 @dataclass
@@ -61,7 +52,7 @@ class _Request:
     model: str
     photograph: EdgePayload
     until_s: float
-    arrived: Arrived
+    deliver: Delivery
     server: EdgeServer
     failed: dict[EdgeServer, str] = field(default_factory=dict)
 
@@ -71,6 +62,7 @@ class EdgeClient:
 
     def __init__(self, start: EdgeStart) -> None:
         """Start the child; the servers are unavailable until they have been checked."""
+        self.models = start.models
         self._start = start
         self._choice = EdgeServers([EdgeServer(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
@@ -105,22 +97,22 @@ class EdgeClient:
             runs,
             sum(server.sent_bytes for server in servers),
             sum(server.received_bytes for server in servers),
-            [self.server(model).model_status(model) for model in self._start.models],
+            [self.server(model).model_status(model) for model in self.models],
             [server.status() for server in servers],
             self._choice.handovers,
         )
 
-    def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, arrived: Arrived) -> int:
+    def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, deliver: Delivery) -> int:
         """Send an image to the model; return a number for `cancel`.
 
         If a server fails, the next one is tried while the answer is useful.
         """
         number, server = next(self._numbers), self.server(model)
         if len(self._under_way) >= MOST_UNDER_WAY:
-            arrived(BusyError(f"{MOST_UNDER_WAY} images are on their way to {server.url}, which is the limit"))
+            deliver(BusyError(f"{MOST_UNDER_WAY} images are on their way to {server.url}, which is the limit"))
             return number
         until_s = time.monotonic() + (PATIENCE_MS if patience_ms is None else patience_ms) / 1e3
-        self._under_way[number] = request = _Request(model, photograph, until_s, arrived, server)
+        self._under_way[number] = request = _Request(model, photograph, until_s, deliver, server)
         self._send(number, request)
         return number
 
@@ -173,8 +165,6 @@ class EdgeClient:
                 with ours.makefile("rb") as stream:
                     while (head := stream.read(LENGTH.size)) and not self._closing.is_set():
                         (length,) = LENGTH.unpack(head)
-                        if length > MOST_BYTES:
-                            break
                         self._take(self._decoder.decode(stream.read(length)))
             except (OSError, msgspec.DecodeError, ValueError) as error:
                 return f"the edge client process failed: {error}"
@@ -210,7 +200,7 @@ class EdgeClient:
     def _answer(self, request: _Request, result: AskResult) -> None:
         """Deliver a result; after a failure, send the request to the next server if there is time."""
         if result.values is not None:
-            request.arrived(EdgeAnswer(np.frombuffer(result.values, "<f4").astype(np.float32), result))
+            request.deliver(result)
             return
         request.failed[request.server] = f"{request.server.url}: {result.error}"
         others = self._choice.able(request.model, request.failed)
@@ -219,7 +209,7 @@ class EdgeClient:
             self._under_way[result.number] = request
             self._send(result.number, request)
         else:
-            request.arrived(EngineDiedError("; ".join(request.failed.values())))
+            request.deliver(EngineDiedError("; ".join(request.failed.values())))
 
     def _see(self, server: EdgeServer, state: State) -> None:
         """Update the state of a server, and log changes."""
@@ -243,5 +233,5 @@ class EdgeClient:
         for number in list(self._under_way):
             request = self._under_way.pop(number, None)
             if request is not None:
-                request.arrived(EngineDiedError(reason))
+                request.deliver(EngineDiedError(reason))
         self._late.clear()

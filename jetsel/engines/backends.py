@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from msgspec import structs
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import ConfigError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Head, Weights
-from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, Place
+from jetsel.engines.base import Backend, Engine, EngineFailedError, Output
 from jetsel.wire.status import HostStatus
 
 Factory = Callable[[HostSettings, Callable[[], None]], Backend]
@@ -29,16 +29,15 @@ BACKENDS = {
 class Backends:
     """The backends of one process. Any thread may call."""
 
-    def __init__(self, settings: HostSettings | None = None) -> None:
-        """settings: None if no model runs in an engine host."""
+    def __init__(self, settings: HostSettings | None = None, changed: Callable[[], None] = lambda: None) -> None:
+        """settings: None if no model runs in an engine host.
+
+        changed: called, from a backend's thread, when an engine becomes available or unavailable.
+        """
         self._settings = settings or HostSettings(engines="/nonexistent")
         self._lock = threading.Lock()
         self._made: dict[str, Backend] = {}
-        self._listener: Callable[[], None] | None = None
-
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Set the function to call, from a backend's thread, when an engine becomes available or unavailable."""
-        self._listener = listener
+        self.changed = changed
 
     def open(self, backend: str, weights: Weights, *, concurrency: int, threads: int) -> Engine:
         """Load a model; see Backend.open. Raises ConfigError for an unknown backend, and EngineFailedError."""
@@ -76,46 +75,22 @@ class Backends:
         for backend in made:
             backend.close()
 
-    def changed(self) -> None:
-        """Call the listener, if one is set."""
-        if self._listener is not None:
-            self._listener()
-
 
 class HeadedEngine:
-    """Runs the backbone on its backend, and the head, a small matrix, in this process."""
+    """Runs the backbone on its backend, and the head, a small matrix, in this process; the rest is the backbone's."""
 
     def __init__(self, backbone: Engine, head: Head) -> None:
-        self.name = backbone.name
-        self.concurrency = backbone.concurrency
-        self.place: Place | None = backbone.place
-        self.max_batch = backbone.max_batch
+        self.concurrency, self.place = backbone.concurrency, backbone.place  # each request reads them
         self._backbone, self._head = backbone, head
 
-    @property
-    def unavailable(self) -> str | None:
-        return self._backbone.unavailable
-
-    @property
-    def is_returning(self) -> bool:
-        return self._backbone.is_returning
-
-    @property
-    def is_stale(self) -> bool:
-        return self._backbone.is_stale
-
-    @property
-    def returns_within_s(self) -> float:
-        return self._backbone.returns_within_s
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backbone, name)
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         output = self._backbone.infer(*parts)
         if output.embedding is None or output.embedding.shape[1:] != self._head.weights.shape[:1]:
             raise EngineFailedError(f"{self.name}: its backbone gives no embedding for this head: train the head again")
         return output._replace(logits=output.embedding @ self._head.weights + self._head.bias)
-
-    def close(self) -> None:
-        self._backbone.close()
 
 
 def with_head(engine: Engine, weights: Weights) -> Engine:
@@ -126,7 +101,7 @@ def with_head(engine: Engine, weights: Weights) -> Engine:
     if weights.head is None:
         return engine
     try:
-        return HeadedEngine(engine, Head.read(weights.head.path))
+        return cast(Engine, HeadedEngine(engine, Head.read(weights.head.path)))
     except (OSError, ValueError, LookupError) as error:
         engine.close()
         raise EngineFailedError(

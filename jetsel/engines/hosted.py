@@ -41,7 +41,7 @@ class HostedBackend:
         self.supervisor = Supervisor(self._start, changed, rules)
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
-        """Load a model; see Backend.open.
+        """See Backend.open.
 
         The host runs one model at a time. A second caller may prepare its input meanwhile. At least one of
         `concurrency` callers, if there are several, is left for models outside the host, in case the host hangs.
@@ -52,7 +52,6 @@ class HostedBackend:
         return engine
 
     def close(self) -> None:
-        """Stop the host."""
         self.supervisor.close()
 
     def waiting_threads(self) -> frozenset[int]:
@@ -106,7 +105,6 @@ class HostedEngine:
         return {"model": self._key, **self._loaded_request}
 
     def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Note that this host has loaded the model."""
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
         if self._usual_s is None:
             self._usual_s = reply["run_ms"] / 1e3
@@ -120,7 +118,6 @@ class HostedEngine:
                 self._supervisor.ask(process, "unload", {"model": self._key}, UNLOAD_S, f"unloading {self.name}")
 
     def refused(self, reason: str) -> None:
-        """Note that the model will not be loaded again, with the reason."""
         self._refused, self._home = reason, None
 
     # For the driver.
@@ -133,13 +130,11 @@ class HostedEngine:
 
     @property
     def is_returning(self) -> bool:
-        """See Engine.is_returning."""
         supervisor = self._supervisor
         return self._refused is None and (supervisor.is_returning or supervisor.process not in (None, self._process))
 
     @property
     def returns_within_s(self) -> float:
-        """See Engine.returns_within_s."""
         return self._supervisor.returns_within_s
 
     @property
@@ -151,7 +146,7 @@ class HostedEngine:
             return False  # keep what runs if the new file cannot be read
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """Run the model; see Engine.infer. The parts are copied once, into memory shared with the host."""
+        """See Engine.infer. The parts are copied once, into memory shared with the host."""
         if self._closed:
             raise EngineFailedError(f"{self.name}: it is closed")
         home, reason = self._home, self.unavailable
@@ -171,7 +166,7 @@ class HostedEngine:
     def close(self) -> None:
         """Unload it from the host too, after its current run."""
         self._closed = True
-        self._supervisor.forget(self)
+        self._supervisor.residents.forget(self)
         self.unload()
 
     @property

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,19 @@ from jetsel.engines.base import Engine, EngineFailedError, Output, Place
 log = logging.getLogger("jetsel.engines")
 
 RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each time: a failure may have cost a host
+
+
+@dataclass
+class _LoadFailures:
+    """Failed loads in a row. reason: of the last, None if none failed. retry_s: earliest time of the next load."""
+
+    reason: str | None = None
+    retry_s: float = 0.0
+    pause_s: float = RETRY_S  # after the next failure
+
+    def add(self, reason: str, now_s: float) -> None:
+        self.reason, self.retry_s = reason, now_s + self.pause_s
+        self.pause_s = min(2 * self.pause_s, LONGEST_RETRY_S)
 
 
 class OnDemandEngine:
@@ -43,9 +57,7 @@ class OnDemandEngine:
         self._place = _Closed(self.want)
         self._callers = 0
         self._begun_s: float | None = None  # start of the current load
-        self._failure: str | None = None  # of the last load
-        self._retry_s = 0.0  # earliest time of the next load
-        self._pause_s = RETRY_S  # pause after the next failure
+        self._failures = _LoadFailures()
         self._is_closed = False
         begun_s = now()
         self._engine = load()
@@ -71,7 +83,7 @@ class OnDemandEngine:
     @property
     def unavailable(self) -> str | None:
         """See Engine: None while it is unloaded, unless its last load failed."""
-        return self._engine.unavailable if self.is_loaded else self._failure
+        return self._engine.unavailable if self.is_loaded else self._failures.reason
 
     @property
     def is_returning(self) -> bool:
@@ -90,7 +102,8 @@ class OnDemandEngine:
         """See Engine.infer. If it was just unloaded, EngineDiedError makes the driver put the run back in front."""
         with self._lock:
             if not self.is_loaded:
-                raise (EngineDiedError if self._failure is None else EngineFailedError)(self._failure or "unloaded")
+                reason = self._failures.reason
+                raise (EngineDiedError if reason is None else EngineFailedError)(reason or "unloaded")
             engine = self._engine
             self._callers += 1
         try:
@@ -102,7 +115,7 @@ class OnDemandEngine:
     def close(self) -> None:
         with self._lock:
             engine = self._engine if self.is_loaded else None
-            self.is_loaded, self._is_closed, self._failure = False, True, f"{self.name}: it is closed"
+            self.is_loaded, self._is_closed, self._failures.reason = False, True, f"{self.name}: it is closed"
         if engine is not None:
             engine.close()
 
@@ -130,7 +143,7 @@ class OnDemandEngine:
         if self.is_loaded:
             return
         with self._lock:
-            is_due = self._begun_s is None and self._now() >= self._retry_s
+            is_due = self._begun_s is None and self._now() >= self._failures.retry_s
             if is_due and not (self.is_loaded or self._is_closed):
                 threading.Thread(target=self._load_again, name=f"loading-{self.name}", daemon=True).start()
                 self._begun_s = self._now()
@@ -154,11 +167,10 @@ class OnDemandEngine:
         with self._lock:
             ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
             if engine is not None and is_wanted:
-                self._engine, self._failure, self._pause_s = engine, None, RETRY_S
+                self._engine, self._failures = engine, _LoadFailures()
                 self.load_ms, self.loaded_s, self.is_loaded = took_s * 1e3, ended_s, True
             elif is_wanted:
-                self._failure, self._retry_s = failure, ended_s + self._pause_s
-                self._pause_s = min(2 * self._pause_s, LONGEST_RETRY_S)
+                self._failures.add(failure, ended_s)
         if engine is None:
             fields = event("model-unavailable", model=self.name)
             log.error("model %s cannot be loaded: %s", self.name, failure, extra=fields)

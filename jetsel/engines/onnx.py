@@ -20,7 +20,6 @@ _OUTPUTS = ["logits", "embedding"]
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
 """ONNX Runtime's messages if memory runs out: in its arena (core/framework/bfc_arena.cc), or in the C++ library."""
 
-
 _TOO_NEW = re.compile(r"(IR version|Opset):? (\d+)\b.*(?:version: |till opset )(\d+)", re.DOTALL)
 """ONNX Runtime's message for a file that is too new (core/graph/model.cc, core/graph/model_load_utils.h)."""
 
@@ -32,7 +31,6 @@ class OnnxBackend:
         self._sessions: WeakValueDictionary[tuple[Path, str, int], onnxruntime.InferenceSession] = WeakValueDictionary()
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> OnnxEngine:
-        """Load a model; see Backend.open."""
         key = weights.path, weights.sha256, threads
         session = self._sessions.get(key)
         engine = OnnxEngine(weights.name, weights.path, concurrency=concurrency, threads=threads, session=session)
@@ -80,7 +78,6 @@ class OnnxEngine:
         self.session: onnxruntime.InferenceSession | None = session
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """Run the model; see Engine.infer."""
         session = self.session  # a local reference keeps the session alive if another thread closes the engine
         if session is None:
             raise EngineFailedError(f"{self.name}: it is closed")
@@ -90,7 +87,7 @@ class OnnxEngine:
         except Exception as error:  # as below
             if any(words in str(error) for words in _NO_MEMORY):
                 raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} images") from error
-            raise EngineFailedError(f"{self.name}: inference failed: {_first_line(error)}") from error
+            raise EngineFailedError(f"{self.name}: inference failed: {explained(error)}") from error
         return Output(outputs[0], outputs[1] if len(outputs) > 1 else None, None)
 
     def close(self) -> None:
@@ -122,13 +119,14 @@ def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSes
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no other base
-        raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
+        raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {explained(error)}") from error
     if "logits" not in {output.name for output in session.get_outputs()}:
         raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")
     return session
 
 
-def _first_line(error: Exception) -> str:
+def explained(error: Exception) -> str:
+    """Return the first line of ONNX Runtime's error, or the repair if a file is too new for it."""
     if (match := _TOO_NEW.search(str(error))) is not None:
         kind, version, most = match.groups()
         repair = (

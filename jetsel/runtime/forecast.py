@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from jetsel.artefact.calibration import Calibration
 from jetsel.policies.policy import Outlook
-from jetsel.runtime.model_queue import ModelQueue
+from jetsel.runtime.model_queue import ModelQueue, SentImage
 
 ON_DEVICE_ONLY = "the image may not leave the device"
 SEEDED = 0.1  # relative deviation of a model that has not run yet, and of a load's time
 
 
+class Allowance(NamedTuple):
+    """Mean time and energy that a request's models may take."""
+
+    ms: float = math.inf
+    mj: float = math.inf
+
+
+ANYTHING = Allowance()
+
+
 def outlook(
-    queues: Mapping[str, ModelQueue],
-    deadline_s: float,
-    now_s: float,
-    size_px: tuple[int, int],
-    file_bytes: int | None,
-    *,
-    on_device: bool,
-    allowed_ms: float = math.inf,
-    allowed_mj: float = math.inf,
+    queues: Mapping[str, ModelQueue], deadline_s: float, now_s: float, sent: SentImage, allowed: Allowance = ANYTHING
 ) -> Outlook:
     """Return the forecast for one request: each model's time, and why the other models cannot run now.
 
     The network time of the edge server's models depends on the size of the file. A model without a known time is left
-    out.
-
-    deadline_s: infinite if there is none. size_px: width and height of the image. file_bytes: None if it came as
-    pixels. on_device: whether the image must stay on this device. allowed_ms, allowed_mj: see Outlook.
+    out. deadline_s: infinite if there is none.
     """
     models_ms: dict[str, tuple[float, float]] = {}
     images_ms: dict[str, float] = {}
@@ -38,10 +38,10 @@ def outlook(
     traffic_kb: dict[str, float] = {}
     network_ms = None
     for name, queue in queues.items():
-        if (reason := ON_DEVICE_ONLY if on_device and queue.runner is not None else queue.reason) is not None:
+        if (reason := ON_DEVICE_ONLY if sent.stays_here and queue.runner is not None else queue.reason) is not None:
             unavailable[name] = reason
         elif queue.runner is not None:
-            remote = queue.runner.expected(size_px, file_bytes, now_s)
+            remote = queue.runner.expected(sent, now_s)
             if remote.traffic_kb is not None:
                 traffic_kb[name] = remote.traffic_kb
             if remote.run_ms is None or remote.network_ms is None:
@@ -53,7 +53,7 @@ def outlook(
             models_ms[name] = time_ms
             images_ms[name] = queue.expected_ms(0.5, now_s) or time_ms[0]  # the median does not include a due load
     budget_ms = (deadline_s - now_s) * 1e3
-    return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, allowed_ms, allowed_mj)
+    return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, *allowed)
 
 
 def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:

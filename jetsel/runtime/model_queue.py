@@ -17,15 +17,19 @@ from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableErr
 from jetsel.engines import Engine, EngineFailedError, OnDemandEngine, Place
 from jetsel.policies.policy import Prediction
 from jetsel.runtime.model_times import ModelTimes
-from jetsel.runtime.request_run import Handle, RequestRun
+from jetsel.runtime.request_run import RequestRun
 from jetsel.wire import Ran
 
 
-class Traffic(NamedTuple):
-    """Bytes that one run sent and received over the network."""
+class SentImage(NamedTuple):
+    """An image as a client sent it: its width and height, and the bytes of its file, None if it came as pixels.
 
-    sent_bytes: int
-    received_bytes: int
+    stays_here: whether it may not leave this device.
+    """
+
+    size_px: tuple[int, int]
+    file_bytes: int | None
+    stays_here: bool = False
 
 
 class RemoteForecast(NamedTuple):
@@ -39,8 +43,8 @@ class RemoteForecast(NamedTuple):
     traffic_kb: float | None
 
 
-Arrived: TypeAlias = Callable[[Prediction | JetselError, Traffic | None], None]
-"""Called once with the result, from any thread, perhaps before `submit` returns."""
+Arrived: TypeAlias = Callable[[Prediction | JetselError, int | None, int | None], None]
+"""Called once, from any thread, perhaps before `submit` returns: with the result, and the bytes sent and received."""
 
 
 class Runner(Protocol):
@@ -50,11 +54,14 @@ class Runner(Protocol):
     def unavailable(self) -> str | None:
         """Return why no model can run now, None if one can."""
 
-    def expected(self, size_px: tuple[int, int], file_bytes: int | None, now_s: float) -> RemoteForecast:
-        """Return the forecast for an image of this width and height. file_bytes: None if it came as pixels."""
+    def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
+        """Return the forecast for an image."""
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        """Send the run's image to the model. Never blocks or raises: `arrived` receives errors."""
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+        """Send the run's image to the model; return what cancels it, after which its result may still arrive.
+
+        Never blocks or raises: `arrived` receives errors.
+        """
 
 
 LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that restarts: the first pauses and a slow load

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -37,18 +38,11 @@ class Request(Protocol):
         """Return the input (1, 3, height, width) of a model."""
 
 
-class Handle(Protocol):
-    """A submitted remote run, or a timer."""
-
-    def cancel(self) -> None:
-        """Stop it if possible. Its result may still arrive, from another thread."""
-
-
 class SharedState(Struct, eq=False):
     """State that several threads may change; the lock of SharedRuns guards it."""
 
     results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # by requested model
-    pending: list[Handle] = field(default_factory=list)  # its remote runs and timers, until the policy resumes
+    cancellations: list[Callable[[], None]] = field(default_factory=list)  # of its remote runs and timers
     is_held: bool = False  # its runs on this device are held back and may not be needed
 
 

@@ -22,8 +22,8 @@ from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.policies.policy import OutOfTime, Prediction, Run
 from jetsel.runtime.advance import advance
-from jetsel.runtime.model_queue import ModelQueue, Traffic, Waiting
-from jetsel.runtime.request_run import Handle, RequestRun
+from jetsel.runtime.model_queue import ModelQueue, Waiting
+from jetsel.runtime.request_run import RequestRun
 from jetsel.wire import Ran
 
 log = logging.getLogger("jetsel.daemon")
@@ -117,25 +117,25 @@ class SharedRuns:
         if request.until != "deadline" or deadline_s is None:
             self._begin(run, request, here)
         elif request.held_ms is None or len(here) == len(request.models):
-            shared.pending.append(self._time_limit(run, request, deadline_s))
+            shared.cancellations.append(self._time_limit(run, request, deadline_s))
             self._begin(run, request, here)
         else:
             shared.is_held = True
             held_s = deadline_s - SETTLED_S - request.held_ms / 1e3
-            shared.pending.append(self._events.at(held_s, partial(self._hold_no_longer, run, request)))
+            shared.cancellations.append(self._events.at(held_s, partial(self._hold_no_longer, run, request)).cancel)
         for model in request.models:
             runner = self._queues[model].runner
             if runner is None or run.pending is not request:
                 continue
-            handle = runner.submit(model, run, partial(self._arrived, run, request, model, self._now()))
+            cancel = runner.submit(model, run, partial(self._arrived, run, request, model, self._now()))
             with self._lock:
                 if is_wanted := run.pending is request:
-                    shared.pending.append(handle)
+                    shared.cancellations.append(cancel)
             if not is_wanted:
-                handle.cancel()
+                cancel()
 
-    def _time_limit(self, run: RequestRun, request: Run, deadline_s: float) -> Handle:
-        return self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, request))
+    def _time_limit(self, run: RequestRun, request: Run, deadline_s: float) -> Callable[[], None]:
+        return self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, request)).cancel
 
     def _begin(self, run: RequestRun, request: Run, here: list[str]) -> None:
         with self._lock:
@@ -151,7 +151,7 @@ class SharedRuns:
             if run.pending is not request or not shared.is_held:
                 return
             shared.is_held = False
-            shared.pending.append(self._time_limit(run, request, deadline_s))
+            shared.cancellations.append(self._time_limit(run, request, deadline_s))
             self._waiting.put(run, [model for model in request.models if self._queues[model].runner is None])
         self._events.wake()
 
@@ -162,13 +162,14 @@ class SharedRuns:
         model: str,
         begun_s: float,
         result: Prediction | JetselError,
-        traffic: Traffic | None,
+        sent_bytes: int | None,
+        received_bytes: int | None,
     ) -> None:
         """Take the result of a runner."""
         took_ms = (self._now() - begun_s) * 1e3
         ran = None
         if isinstance(result, Prediction):
-            ran = Ran(model, request.because, result.confidence, took_ms, 1, None, *(traffic or ()))
+            ran = Ran(model, request.because, result.confidence, took_ms, 1, None, sent_bytes, received_bytes)
         try:
             goes_on = self.take_result(run, model, result, ran)
         except Exception as error:  # a defect ends the run, not the runner's thread
@@ -183,16 +184,12 @@ class SharedRuns:
 
     def _time_is_up(self, run: RequestRun, request: Run) -> None:
         """Resume a policy at its deadline with the results so far, or with OutOfTime if there are none."""
-        assert run.steps is not None
         with self._lock:
             if run.pending is not request:
                 return
             results = self._settle(run, request)
         try:
-            if good := tuple(result for result in results if isinstance(result, Prediction)):
-                advance(self._queues, self._now, run, run.steps.send, good)
-            else:
-                advance(self._queues, self._now, run, run.steps.throw, OutOfTime("no answer came before the deadline"))
+            self._resume(run, results, OutOfTime("no answer came before the deadline"))
         except Exception as error:  # as above
             run.outcome = error
         self.returned.append(run)
@@ -206,7 +203,6 @@ class SharedRuns:
         It is not resumed while results are missing, or if an earlier result was enough. ran: None for an error.
         """
         shared = run.shared
-        assert run.steps is not None
         assert shared is not None
         with self._lock:
             if (request := run.pending) is None or model not in request.models or model in shared.results:
@@ -223,13 +219,17 @@ class SharedRuns:
             if not is_enough and len(shared.results) < len(request.models):
                 return False
             results = self._settle(run, request)
-        good = tuple(result for result in results if isinstance(result, Prediction))
         failed = next((result for result in results if not isinstance(result, Prediction)), None)
-        if failed is None or (good and request.until != "all"):
+        self._resume(run, [] if failed and request.until == "all" else results, failed)
+        return True
+
+    def _resume(self, run: RequestRun, results: list[Prediction | JetselError], otherwise: Exception | None) -> None:
+        """Send the predictions to the policy; throw `otherwise` if there are none."""
+        assert run.steps is not None
+        if good := tuple(result for result in results if isinstance(result, Prediction)):
             advance(self._queues, self._now, run, run.steps.send, good)
         else:
-            advance(self._queues, self._now, run, run.steps.throw, failed)
-        return True
+            advance(self._queues, self._now, run, run.steps.throw, otherwise)
 
     def _settle(self, run: RequestRun, request: Run) -> list[Prediction | JetselError]:
         """Stop what a run waits for; return its results in the order of the request. The caller holds the lock."""
@@ -239,7 +239,7 @@ class SharedRuns:
         results = [shared.results.pop(name) for name in request.models if name in shared.results]
         if len(results) < len(request.models):
             self._waiting.remove(run, request.models)
-        for handle in shared.pending:
-            handle.cancel()
-        shared.pending.clear()
+        for cancel in shared.cancellations:
+            cancel()
+        shared.cancellations.clear()
         return results

@@ -16,7 +16,7 @@ from jetsel.base.events import event
 from jetsel.features import table_hash
 from jetsel.policies import Policy, catalogue
 from jetsel.policies.registry import no_such
-from jetsel.wire.status import CalibrationIdentity, OperatingPoint
+from jetsel.wire.status import CalibrationIdentity
 from jetsel.zoo import Family, Model
 
 log = logging.getLogger("jetsel.models")
@@ -78,9 +78,10 @@ def choose(
                 return replace(kept_calibration, refused="; ".join(refused))
             same = same or unchanged(candidate, family, models)
             continue
-        return CalibrationInUse(
-            calibration, policies, candidate.called, "; ".join(refused) or None, _identity(candidate, calibration)
-        )
+        number = None if candidate.number == installed.SHIPPED else candidate.number
+        sha256 = candidate.sha256
+        identity = None if sha256 is None else CalibrationIdentity(number, calibration.created, sha256)
+        return CalibrationInUse(calibration, policies, candidate.called, "; ".join(refused) or None, identity)
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
     return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=same)
 
@@ -93,11 +94,9 @@ def unchanged(installed: Installed | None, family: Family, models: Mapping[str, 
     there = [name for name in models if name in calibration.identities]
     same = [name for name in there if calibration.identities[name] == models[name].manifest.identity]
     figures = calibration.figures
-    return (
-        ()
-        if same == there
-        else tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
-    )
+    if same == there:
+        return ()
+    return tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
 
 
 def shipped(family: Family) -> Installed | None:
@@ -113,7 +112,7 @@ def offered(
     models: the served ones. elsewhere: models of the edge server, which the calibration may hold too.
     """
     hashes = {name: one.manifest.identity for name, one in models.items()}
-    check(calibration, family.labels.sha256, hashes, table_hash(), family.decode_px, elsewhere)
+    check(calibration, family, hashes, elsewhere)
     policies = catalogue(list(models), calibration)
     default = calibration.default_policy
     if default not in policies and calibration.identities.keys() <= models.keys():
@@ -125,12 +124,7 @@ def offered(
 
 
 def check(
-    calibration: Calibration,
-    labels_sha256: str,
-    identities: Mapping[str, str],
-    feature_table: str,
-    decode_px: int,
-    elsewhere: Collection[str] = (),
+    calibration: Calibration, family: Family, identities: Mapping[str, str], elsewhere: Collection[str] = ()
 ) -> None:
     """Raise CalibrationError if a calibration was made for other labels, models, features or pixels than those served.
 
@@ -139,12 +133,12 @@ def check(
     the repair.
     """
     differences = []
-    if calibration.labels_sha256 != labels_sha256:
+    if calibration.labels_sha256 != family.labels.sha256:
         differences.append("other labels")
-    if calibration.feature_table != feature_table:
+    if calibration.feature_table != table_hash():
         differences.append("another version of the features")
-    if calibration.decode_px != decode_px:
-        differences.append(f"images decoded for {calibration.decode_px} px, now for {decode_px}")
+    if calibration.decode_px != family.decode_px:
+        differences.append(f"images decoded for {calibration.decode_px} px, now for {family.decode_px}")
     for model, made_for in calibration.identities.items():
         if model not in identities:
             if model in elsewhere:
@@ -159,21 +153,6 @@ def check(
         )
 
 
-def default_of(calibration: Calibration, in_use: CalibrationInUse, here: Collection[str]) -> str:
-    """Return the calibration's default policy; if it needs other models, the most accurate of the runnable policies."""
-    default, figures = calibration.default_policy, calibration.figures
-    offered = in_use.policies
-    if default in offered and set(offered[default].models) <= set(here):
-        return default
-    runnable = [name for name, policy in offered.items() if set(policy.models) <= set(here)]
-    return max(runnable, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
-
-
-def operating_points(calibration: Calibration) -> list[OperatingPoint]:
-    """Return each policy's figures on the calibration's held-out images."""
-    return [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
-
-
 def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:
     fields = event("calibration-refused", family=family)
     if refused and refused.calibration and _is_retimed_here(refused):
@@ -186,11 +165,6 @@ def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:
 def _is_retimed_here(installed_calibration: Installed) -> bool:
     """Return whether it was shipped with ANSWERS, by which the next start fits it to the models here."""
     return installed_calibration.number == installed.SHIPPED and (installed_calibration.directory / ANSWERS).is_file()
-
-
-def _identity(shown: Installed, calibration: Calibration) -> CalibrationIdentity | None:
-    number = None if shown.number == installed.SHIPPED else shown.number
-    return None if shown.sha256 is None else CalibrationIdentity(number, calibration.created, shown.sha256)
 
 
 def _kept(

@@ -12,7 +12,7 @@ from jetsel.base.events import event
 from jetsel.image import Limits
 from jetsel.policies.front import Front, front_of, point_of, points_here
 from jetsel.policies.registry import no_such
-from jetsel.site.calibration_in_use import CalibrationInUse, choose, default_of
+from jetsel.site.calibration_in_use import CalibrationInUse, choose
 from jetsel.zoo import Family, Model, Zoo
 from jetsel.zoo.store import planned_folders
 
@@ -65,21 +65,31 @@ def served_families(zoo: Zoo, config: Config) -> list[str]:
 log = logging.getLogger("jetsel.models")
 
 
+@dataclass(frozen=True)
+class Defaults:
+    """How requests are answered that do not say it themselves. because: the reason for the policy, in words.
+
+    fallback: the model for doubtful images. on_doubt: "use" the fallback, or "refuse".
+    """
+
+    policy: str
+    because: str
+    fallback: str
+    on_doubt: str
+
+
 @dataclass(frozen=True, eq=False)
 class ConfiguredFamily:
     """One family as it is served; no model is loaded.
 
-    models: by name, cheapest first, after those that the calibration in use lacks. fallback: the model for doubtful
-    images. because: reason for `default_policy`, in words. front: the operating points of that policy; None without a
-    calibration, and if neither a latency target nor a power budget is set.
+    models: by name, cheapest first, after those that the calibration in use lacks. front: the operating points of the
+    default policy; None without a calibration, and if neither a latency target nor a power budget is set.
     """
 
     family: Family
     models: dict[str, Model]
     in_use: CalibrationInUse
-    fallback: str
-    default_policy: str
-    because: str
+    defaults: Defaults
     front: Front | None
 
 
@@ -107,8 +117,8 @@ def configured(
             )
         fallback = best
     default, because = default_policy_of(family, in_use, config, models, is_default=is_default)
-    front = _front(family, config, in_use, default, models)
-    return ConfiguredFamily(family, models, in_use, fallback, default, because, front)
+    defaults = Defaults(default, because, fallback, config.policy.on_doubt)
+    return ConfiguredFamily(family, models, in_use, defaults, _front(family, config, in_use, default, models))
 
 
 def default_policy_of(
@@ -116,7 +126,8 @@ def default_policy_of(
 ) -> tuple[str, str]:
     """Return the default policy and the reason for it.
 
-    models: by name, the most expensive last. Raises ConfigError if the family lacks the configured policy.
+    models: by name, the most expensive last. If the calibration's policy needs others, it is the most accurate of those
+    that can run. Raises ConfigError if the family lacks the configured policy.
     """
     calibration, offered = in_use.calibration, in_use.policies
     configured_policy = config.policy.default
@@ -125,10 +136,12 @@ def default_policy_of(
             raise ConfigError(f"policy.default: family {family.name} has {no_such(configured_policy, offered)}")
         return configured_policy, "it is set in the configuration"
     if calibration is not None:
-        default, calibrated = default_of(calibration, in_use, served_models(family, config)), calibration.default_policy
-        if default == calibrated:
-            return default, calibration.because
-        return default, f"{calibrated} needs models that are not served: the most accurate of the others is used"
+        calibrated, figures = calibration.default_policy, calibration.figures
+        runnable = [name for name, policy in offered.items() if set(policy.models) <= set(models)]
+        if calibrated in runnable:
+            return calibrated, calibration.because
+        best = max(runnable, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
+        return best, f"{calibrated} needs models that are not served: the most accurate of the others is used"
     why = "without a calibration the most expensive model answers"
     if in_use.unchanged:
         why = "the most accurate model that has not changed answers until `jetsel calibrate IMAGES`"
@@ -136,11 +149,7 @@ def default_policy_of(
 
 
 def _front(
-    family: Family,
-    config: Config,
-    in_use: CalibrationInUse,
-    name: str,
-    models: Collection[str],
+    family: Family, config: Config, in_use: CalibrationInUse, name: str, models: Collection[str]
 ) -> Front | None:
     """Return the default policy's operating points that are accurate enough. name: the default policy."""
     calibration, least = in_use.calibration, config.policy.least_accuracy or 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from jetsel.artefact.calibration import Calibration
 from jetsel.artefact.installed import SHIPPED, Installed
 from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import CalibrationError, ConfigError, UnknownFamilyError, did_you_mean
-from jetsel.base.events import event
 from jetsel.image import Limits
 from jetsel.policies import catalogue
 from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped, unchanged
@@ -28,8 +26,6 @@ from jetsel.site.configured import (
 )
 from jetsel.zoo import Family, Model, Zoo, model_folders, scan
 
-log = logging.getLogger("jetsel.models")
-
 
 @dataclass(frozen=True, eq=False)
 class ServedFamilies:
@@ -44,12 +40,14 @@ class ServedFamilies:
 class Incumbent:
     """The default policy and its calibration, None if none is in use.
 
-    is_chosen: whether a calibration or the configuration chose the policy; a new candidate must then be better.
+    is_chosen: whether a calibration or the configuration chose the policy; a new candidate must then be better. models:
+    of the policy.
     """
 
     policy: str
     calibration: Calibration | None = None
     is_chosen: bool = True
+    models: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -107,13 +105,7 @@ class FamilyCalibrations:
         in_use = CalibrationInUse(calibration, policies, source="", unchanged=unchanged_models)
         policy, _ = default_policy_of(models, in_use, self.config, served, is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
-        return Incumbent(policy, calibration, is_chosen)
-
-    def models_in_use(self) -> frozenset[str]:
-        """Return the models of the incumbent policy."""
-        _, served = self.served()
-        one = self.incumbent()
-        return frozenset(catalogue(list(served), one.calibration)[one.policy].models)
+        return Incumbent(policy, calibration, is_chosen, frozenset(policies[policy].models))
 
     def served(self) -> tuple[Family, dict[str, Model]]:
         """Return the family and its served models by name. Raises CalibrationError if there are none."""
@@ -210,11 +202,6 @@ class Site:
             for name in names
         }
         return ServedFamilies(families, default, helped)
-
-    def log_broken(self) -> None:
-        """Log each file that cannot be served."""
-        for item in self.zoo.broken:
-            log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
 
 
 def open_site(config: Config) -> Site:

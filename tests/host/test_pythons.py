@@ -100,7 +100,7 @@ def test_an_engine_of_the_boards_tensorrt_is_built_loaded_and_run(interpreter: s
 
 def test_it_ends_when_the_daemon_hangs_up(interpreter: str, tmp_path: Path) -> None:
     bench = Bench(interpreter, tmp_path, "onnxruntime")
-    bench.process.link.close()
+    bench.process.hang_up()
     assert bench.process.kill(LIMIT_S) == "exit status 0"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from calibration.papers.mdinference.networks import Network, RecordedTimes
@@ -18,12 +19,13 @@ from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
 from jetsel.edge.messages import AFTER_S, FEWEST, REFRESH_S, AskResult, Remote, State
 from jetsel.edge.models import AROUND_BYTES, EdgeRunner, remotes, runners
-from jetsel.edge.runner import Arrived, EdgeAnswer, EdgePayload
+from jetsel.edge.runner import Delivery, EdgePayload
 from jetsel.edge.server import EdgeServer
 from jetsel.engines import Output, Place
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
 from jetsel.runtime.forecast import SEEDED, outlook
+from jetsel.runtime.model_queue import SentImage
 from jetsel.runtime.request_run import Request
 from jetsel.runtime.shared_runs import Timer
 from jetsel.wire import Classify
@@ -117,7 +119,7 @@ class SimulatedDevice:
         deadline_s = begun_s + deadline_ms / 1e3
         clock.advance(begun_s + world.around_ms / 1e3)
         size_px, file_bytes, queues = world.sides_px[image], world.sizes[image], self._driver.queues
-        ahead = outlook(queues, deadline_s, clock.now(), size_px, file_bytes, on_device=False)
+        ahead = outlook(queues, deadline_s, clock.now(), SentImage(size_px, file_bytes))
         run = RequestRun(None, None, ahead, policy=policy, request=_Request(deadline_s, (*size_px, file_bytes)))
         self._driver.start(run)
         self._carry(run)
@@ -193,10 +195,10 @@ class _RecordedEdge:
 
     def __init__(self, device: SimulatedDevice, models: Mapping[str, Remote]) -> None:
         """Be connected to: each model is tried."""
-        self._device, self._models = device, models
+        self._device, self.models = device, models
         self._server = EdgeServer("edge", models, device.clock.now)
         self._numbers = itertools.count()
-        self._under_way: dict[int, Arrived] = {}
+        self._under_way: dict[int, Delivery] = {}
         self._answered_s = dict.fromkeys(models, 0.0)
         tries = math.ceil(FEWEST / len(models))
         self._look([self._tried(name, models[name].probe) for name in models for _ in range(tries)], is_new=True)
@@ -209,28 +211,28 @@ class _RecordedEdge:
         """See jetsel.edge.runner.EdgeClient."""
         return self._server.unavailable(model)
 
-    def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, arrived: Arrived) -> int:
+    def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, deliver: Delivery) -> int:
         """See jetsel.edge.runner.EdgeClient; the answer comes once network and server have taken their times."""
         world, number = self._device.world, next(self._numbers)
         seen = world.recording.prediction(model, self._device.image, world.temperatures.get(model, 1.0))
-        result = self._result(model, len(photograph.payload), number)
-        are_logits = self._models[model].output == "logits"
-        answer = EdgeAnswer(np.log(seen.probabilities) if are_logits else seen.probabilities, result)
-        self._under_way[number] = arrived
+        are_logits = self.models[model].output == "logits"
+        values = (np.log(seen.probabilities) if are_logits else seen.probabilities).astype("<f4").tobytes()
+        result = structs.replace(self._result(model, len(photograph.payload), number), values=values)
+        self._under_way[number] = deliver
         if patience_ms is None or result.total_ms < patience_ms + AFTER_S * 1e3:
             due_s = self._device.clock.now() + result.total_ms / 1e3
-            self._device.clock.at(due_s, partial(self._arrive, model, answer))
+            self._device.clock.at(due_s, partial(self._arrive, model, result))
         return number
 
     def cancel(self, number: int) -> None:
         """See jetsel.edge.runner.EdgeClient; the answer is still read, and tells how long it took."""
         self._under_way.pop(number, None)
 
-    def _arrive(self, model: str, answer: EdgeAnswer) -> None:
+    def _arrive(self, model: str, result: AskResult) -> None:
         self._answered_s[model] = self._device.clock.now()
-        self._server.learn(model, answer.result)
-        if (arrived := self._under_way.pop(answer.result.number, None)) is not None:
-            arrived(answer)
+        self._server.learn(model, result)
+        if (deliver := self._under_way.pop(result.number, None)) is not None:
+            deliver(result)
 
     def _look(self, tried: list[tuple[str, AskResult]], *, is_new: bool = False) -> None:
         """Take in a look at the server; the next tries the models that nobody asks."""
@@ -240,7 +242,7 @@ class _RecordedEdge:
     def _look_again(self) -> None:
         since_s = self._device.clock.now() - REFRESH_S
         quiet = [name for name, at_s in self._answered_s.items() if at_s < since_s]
-        self._look([self._tried(name, self._models[name].small_probe) for name in quiet])
+        self._look([self._tried(name, self.models[name].small_probe) for name in quiet])
 
     def _tried(self, model: str, probe: bytes) -> tuple[str, AskResult]:
         self._device.way_ms = next(self._device.ways_ms)

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jetsel.base.errors import JetselError
+from jetsel.edge.messages import AskResult
 from jetsel.edge.models import open_edge
-from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload
+from jetsel.edge.runner import EdgeClient, EdgePayload
 from jetsel.image import decode, jpeg, read_file
 from jetsel.site.site import read_site
 
@@ -48,11 +49,11 @@ def traced(image: Path, config: Path | None, count: int, every_ms: float) -> Ite
         _wait(edge)
         for number in range(count):
             begun_s, file = time.monotonic(), files[number % len(files)]
-            came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
+            came: queue.SimpleQueue[AskResult | JetselError] = queue.SimpleQueue()
             edge.ask(next(iter(site.config.edge.models)), EdgePayload(file), PATIENCE_MS, came.put)
             answer, took_ms = came.get(), PATIENCE_MS
-            if isinstance(answer, EdgeAnswer):
-                took_ms = min(PATIENCE_MS, answer.result.total_ms - (answer.result.server_ms or 0.0))
+            if isinstance(answer, AskResult):
+                took_ms = min(PATIENCE_MS, answer.total_ms - (answer.server_ms or 0.0))
             yield took_ms, len(file)
             time.sleep(max(0.0, every_ms / 1e3 - (time.monotonic() - begun_s)))
     finally:

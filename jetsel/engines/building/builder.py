@@ -21,6 +21,7 @@ from jetsel.engines.building.trial import Array, Inputs, compare, objection
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, ask_about
 from jetsel.engines.hosting.running import HostedModel, Memory, good
+from jetsel.engines.onnx import explained
 
 
 def fold(weights: Weights, target: Path) -> None:
@@ -36,8 +37,9 @@ def fold(weights: Weights, target: Path) -> None:
     try:
         onnxruntime.InferenceSession(str(weights.path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no other base
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise EngineFailedError(f"{weights.name}: ONNX Runtime does not prepare it for a build: {reason}") from None
+        raise EngineFailedError(
+            f"{weights.name}: ONNX Runtime does not prepare it for a build: {explained(error)}"
+        ) from None
 
 
 _OPSETS = {(8, 0): 13, (8, 5): 17, (9, 2): 19, (10, 0): 20, (10, 15): 24}
@@ -72,10 +74,9 @@ def halve(weights: Weights, source: Path, target: Path) -> None:
         onnx.checker.check_model(model.model)
         onnx.save(model.model, str(target))
     except Exception as error:  # onnx and protobuf raise all kinds of exceptions
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise EngineFailedError(
             f"{weights.name}: this TensorRT takes fp16 only from an ONNX file in half precision, and it cannot be "
-            f"converted to that ({reason}): set [host] precision to fp32"
+            f"converted to that ({explained(error)}): set [host] precision to fp32"
         ) from None
 
 

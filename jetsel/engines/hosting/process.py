@@ -28,6 +28,11 @@ from jetsel.engines.hosting.running import Memory
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
 LOOK_S = 0.2  # interval between calls of `stopped`
+HOST = Path(__file__).parents[1] / "host"
+PROTOCOL = 4
+LEAVE_S = 5.0
+GONE_S = 5.0  # limit for a killed process to end; after it, the kernel is holding it
+STANDARD_ERROR = 2
 
 Stopped = Callable[[], str | None]
 
@@ -40,22 +45,69 @@ class LinkTimeoutError(LinkBrokenError):
     """The host did not answer within the limit."""
 
 
-class HostLink:
-    """The daemon's end of the socket pair. One thread at a time may use it."""
+@dataclass(frozen=True)
+class HostStart:
+    """How to start a host: interpreter, backend, and the memory that loads must leave free.
 
-    def __init__(self, connection: socket.socket, memory: Memory) -> None:
-        """memory: shared with the host; each message has its size, so that the host maps what was added."""
-        connection.setblocking(False)
-        self._socket = connection
+    output: a descriptor, or subprocess.DEVNULL, for all that it prints.
+    """
+
+    interpreter: str
+    backend: str
+    reserve_bytes: int = 0
+    hello_s: float = 60.0  # the first read of TensorRT's libraries from a slow card takes long
+    output: int = STANDARD_ERROR
+
+
+class HostProcess:
+    """A running host that has answered hello. One thread at a time may exchange messages with it."""
+
+    def __init__(self, start: HostStart, stopped: Stopped | None = None) -> None:
+        """Start the host and wait for its hello; raises EngineFailedError with the reason if it does not come.
+
+        stopped: see `exchange`. The kernel kills the host when the calling thread ends, so call this in a long-lived
+        thread.
+        """
+        with contextlib.ExitStack() as undo:
+            try:
+                self.memory = Memory()  # each message has its size, so that the host maps what was added
+                undo.callback(self.memory.close)
+                self._socket, theirs = socket.socketpair()
+                undo.callback(self._socket.close)
+                undo.callback(theirs.close)
+                self._child = subprocess.Popen(
+                    [start.interpreter, "-I", str(HOST), "--backend", start.backend, "--fd", str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=start.output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(theirs.fileno(), self.memory.fd),
+                    env=interpreters.environment(),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                message = f"the engine host does not start: {start.interpreter}: {error.strerror}; see: jetsel doctor"
+                raise EngineFailedError(message) from None
+            theirs.close()
+            undo.pop_all()
+        self._socket.setblocking(False)
         self._poll = select.poll()
-        self._poll.register(connection, select.POLLIN)
-        self._memory = memory
-        self._number = 0
-        self._unread = b""
+        self._poll.register(self._socket, select.POLLIN)
+        self._number, self._unread = 0, b""
+        self.last_reply_s = 0.0  # by time.monotonic()
+        try:
+            self.about = self._hello(start, stopped)
+        except EngineFailedError:
+            self.kill()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._child.pid
 
     @property
     def fd(self) -> int:
-        """Descriptor to poll for the host's end; negative after `close`."""
+        """Descriptor to poll for the host's end; negative after `hang_up`."""
         return self._socket.fileno()
 
     def exchange(
@@ -70,32 +122,54 @@ class HostLink:
         number = self._number
         give_up_s = time.monotonic() + limit_s
         self._send({"id": number, "do": kind, **request})
-        reply = self._receive(give_up_s, stopped)
+        (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stopped))
+        if length > MAX_MESSAGE_BYTES:
+            raise LinkBrokenError(f"it announced a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are read")
+        try:
+            reply = msgspec.json.decode(self._read(length, give_up_s, stopped), type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise LinkBrokenError(f"it did not send a JSON object: {error}") from None
         if reply.get("id") != number or "ok" not in reply:
             raise LinkBrokenError(f"it sent something other than a reply to {kind}")
+        self.last_reply_s = time.monotonic()
         return reply
 
-    def close(self) -> None:
-        """Close this end; the host then exits."""
+    def leave(self) -> None:
+        """Ask the host to exit, and kill it if it does not."""
+        with contextlib.suppress(LinkBrokenError):
+            self.exchange("quit", {}, LEAVE_S)
+        self.kill(LEAVE_S)
+
+    def hang_up(self) -> None:
+        """Close this end of the socket pair; the host then exits."""
         self._socket.close()
 
+    def kill(self, patience_s: float = 0.0) -> str:
+        """Kill the host and its children unless it ends by itself within patience_s; return how it ended, in words."""
+        try:
+            self._child.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self.hang_up()
+        self.memory.close()
+        try:
+            status = self._child.wait(GONE_S)
+        except subprocess.TimeoutExpired:
+            return "killed, but the kernel has not ended it yet"
+        if status >= 0:
+            return f"exit status {status}"
+        signal_names = {item.value: item.name for item in signal.Signals}
+        return f"ended by {signal_names.get(-status, f'signal {-status}')}"
+
     def _send(self, message: Mapping[str, Any]) -> None:
-        body = msgspec.json.encode({**message, "memory_bytes": self._memory.size})
+        body = msgspec.json.encode({**message, "memory_bytes": self.memory.size})
         try:
             sent = self._socket.send(HEADER.pack(len(body)) + body)
         except OSError as error:
             raise LinkBrokenError(f"its socket broke: {error.strerror}") from None
         if sent < HEADER.size + len(body):  # the kernel has room for several messages, and all earlier ones were read
             raise LinkBrokenError("it no longer accepts messages")
-
-    def _receive(self, give_up_s: float, stopped: Stopped | None) -> dict[str, Any]:
-        (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stopped))
-        if length > MAX_MESSAGE_BYTES:
-            raise LinkBrokenError(f"it announced a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are read")
-        try:
-            return msgspec.json.decode(self._read(length, give_up_s, stopped), type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise LinkBrokenError(f"it did not send a JSON object: {error}") from None
 
     def _read(self, length: int, give_up_s: float, stopped: Stopped | None) -> bytes:
         """Return exactly `length` bytes. Raises LinkBrokenError, LinkTimeoutError."""
@@ -116,95 +190,6 @@ class HostLink:
             self._unread += part
         content, self._unread = self._unread[:length], self._unread[length:]
         return content
-
-
-HOST = Path(__file__).parents[1] / "host"
-PROTOCOL = 4
-LEAVE_S = 5.0
-GONE_S = 5.0  # limit for a killed process to end; after it, the kernel is holding it
-STANDARD_ERROR = 2
-
-
-@dataclass(frozen=True)
-class HostStart:
-    """How to start a host: interpreter, backend, and the memory that loads must leave free.
-
-    output: a descriptor, or subprocess.DEVNULL, for all that it prints.
-    """
-
-    interpreter: str
-    backend: str
-    reserve_bytes: int = 0
-    hello_s: float = 60.0  # the first read of TensorRT's libraries from a slow card takes long
-    output: int = STANDARD_ERROR
-
-
-class HostProcess:
-    """A running host that has answered hello. One thread at a time may use its link."""
-
-    def __init__(self, start: HostStart, stopped: Stopped | None = None) -> None:
-        """Start the host and wait for its hello; raises EngineFailedError with the reason if it does not come.
-
-        stopped: see HostLink.exchange. The kernel kills the host when the calling thread ends, so call this in a
-        long-lived thread.
-        """
-        with contextlib.ExitStack() as undo:
-            try:
-                self.memory = Memory()
-                undo.callback(self.memory.close)
-                ours, theirs = socket.socketpair()
-                self.link = HostLink(ours, self.memory)
-                self.exchange = self.link.exchange
-                undo.callback(self.link.close)
-                undo.callback(theirs.close)
-                self._child = subprocess.Popen(
-                    [start.interpreter, "-I", str(HOST), "--backend", start.backend, "--fd", str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=start.output,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=(theirs.fileno(), self.memory.fd),
-                    env=interpreters.environment(),
-                    start_new_session=True,
-                )
-            except OSError as error:
-                message = f"the engine host does not start: {start.interpreter}: {error.strerror}; see: jetsel doctor"
-                raise EngineFailedError(message) from None
-            theirs.close()
-            undo.pop_all()
-        try:
-            self.about = self._hello(start, stopped)
-        except EngineFailedError:
-            self.kill()
-            raise
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._child.pid
-
-    def leave(self) -> None:
-        """Ask the host to exit, and kill it if it does not."""
-        with contextlib.suppress(LinkBrokenError):
-            self.exchange("quit", {}, LEAVE_S)
-        self.kill(LEAVE_S)
-
-    def kill(self, patience_s: float = 0.0) -> str:
-        """Kill the host and its children unless it ends by itself within patience_s; return how it ended, in words."""
-        try:
-            self._child.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-        self.link.close()
-        self.memory.close()
-        try:
-            status = self._child.wait(GONE_S)
-        except subprocess.TimeoutExpired:
-            return "killed, but the kernel has not ended it yet"
-        if status >= 0:
-            return f"exit status {status}"
-        signal_names = {item.value: item.name for item in signal.Signals}
-        return f"ended by {signal_names.get(-status, f'signal {-status}')}"
 
     def _hello(self, start: HostStart, stopped: Stopped | None) -> dict[str, Any]:
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}

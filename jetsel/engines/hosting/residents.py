@@ -34,20 +34,28 @@ class Rules:
 RULES = Rules()
 
 
-class Deaths:
-    """Ends of hosts within the window. Times are in seconds of the monotonic clock."""
+class HostHistory:
+    """How hosts started and ended. Times are in seconds of the monotonic clock.
+
+    pause_s: before the next start. restarts: number of starts after an end. last_end: how the last host ended, and
+    when. failure: why the last start failed, and when; None if it did not.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._times_s: deque[float] = deque()
-        self.pause_s = 0.0  # before the next start
+        self._ends_s: deque[float] = deque()  # within the window
+        self.pause_s = 0.0
+        self.restarts = 0
+        self.last_end: tuple[str, float] | None = None
+        self.failure: tuple[Exception, float] | None = None
 
-    def count(self, now_s: float) -> None:
-        """Count one more: the first has no pause, each further one a pause twice as long."""
-        self._times_s.append(now_s)
-        while now_s - self._times_s[0] > self._rules.window_s:
-            self._times_s.popleft()
-        earlier, rules = len(self._times_s) - 1, self._rules
+    def add_end(self, how: str, now_s: float) -> None:
+        """Note an end: the first in the window has no pause, each further one a pause twice as long."""
+        self.last_end = how, now_s
+        self._ends_s.append(now_s)
+        while now_s - self._ends_s[0] > self._rules.window_s:
+            self._ends_s.popleft()
+        earlier, rules = len(self._ends_s) - 1, self._rules
         self.pause_s = min(rules.first_pause_s * 2.0 ** (earlier - 1), rules.longest_pause_s) if earlier else 0.0
 
 

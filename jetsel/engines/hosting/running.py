@@ -35,10 +35,9 @@ class MemoryRegion:
         self.size = size
         self._numbers = np.frombuffer(mmap.mmap(descriptor, size, offset=offset), np.float32)
 
-    def view(self, offset: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return the array of this shape at an offset of the whole memory; ValueError if it does not fit."""
-        begin = (offset - self.offset) // 4
-        return self._numbers[begin : begin + math.prod(shape)].reshape(shape)
+    def view(self, at: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Return the array of this shape that begins with number `at`; ValueError if it does not fit."""
+        return self._numbers[at : at + math.prod(shape)].reshape(shape)
 
 
 class Memory:
@@ -114,14 +113,13 @@ class HostedModel:
         except OSError as error:
             raise EngineFailedError(f"{name}: no memory to share with the engine host: {error.strerror}") from None
         try:
-            np.concatenate(parts, out=region.view(region.offset, shape))
-            output_at = region.offset + input_bytes
-            results = region.view(output_at, (output_bytes // 4,))
+            np.concatenate(parts, out=region.view(0, shape))
+            results = region.view(input_bytes // 4, (output_bytes // 4,))
             results.fill(np.nan)  # so that bytes which the host does not write never look like a result
             request = {
                 "model": self.key,
                 "input": {"offset": region.offset, "shape": shape},
-                "output": {"offset": output_at, "bytes": output_bytes},
+                "output": {"offset": region.offset + input_bytes, "bytes": output_bytes},
             }
             reply = good(name, ask(request))
             values = results.copy()

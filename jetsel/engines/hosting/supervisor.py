@@ -19,7 +19,7 @@ from jetsel.base.events import event
 from jetsel.base.process import EventFd
 from jetsel.engines.base import EngineFailedError, HostState
 from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, Stopped
-from jetsel.engines.hosting.residents import RULES, AnotherHostError, Deaths, Resident, Residents, Rules
+from jetsel.engines.hosting.residents import RULES, AnotherHostError, HostHistory, Resident, Residents, Rules
 from jetsel.wire.status import HostStatus
 
 log = logging.getLogger("jetsel.engines")
@@ -40,13 +40,9 @@ class Supervisor:
         self._state: HostState = "idle"
         self.process: HostProcess | None = None  # the running host
         self.down: str | None = "the engine host is not started yet"  # why none runs
-        self._failure: tuple[Exception, float] | None = None  # why the last start failed, and when
         self._closing = False
-        self._restarts = 0
-        self._last_end: tuple[str, float] | None = None
-        self._residents = Residents(self.ask, self._stopped, rules)
-        self._deaths = Deaths(rules)
-        self._last_word_s = 0.0
+        self._history = HostHistory(rules)
+        self.residents = Residents(self.ask, self._stopped, rules)
         self.returns_within_s = 1.0  # time of the last start with all loads
         self._event_fd = EventFd()
         self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
@@ -64,26 +60,27 @@ class Supervisor:
     def report(self) -> HostStatus:
         """Return the state of the host, and how the previous one ended; the backend field is empty."""
         with self._condition:
-            how, when_s = self._last_end or (None, None)
+            how, when_s = self._history.last_end or (None, None)
             ago_s = None if when_s is None else round(time.monotonic() - when_s, 3)
             pid = None if self.process is None else self.process.pid
-            return HostStatus("", self._state, self.down, pid, self._restarts, how, ago_s)
+            return HostStatus("", self._state, self.down, pid, self._history.restarts, how, ago_s)
 
     def start(self) -> HostProcess:
         """Return the running host; start it if none runs, or wait for a restart once.
 
         Raises EngineFailedError or ConfigError with the reason.
         """
+        history = self._history
         with self._condition:
-            if self._failure is not None and time.monotonic() - self._failure[1] < self._rules.same_failure_s:
-                raise type(self._failure[0])(str(self._failure[0]))
+            before = history.failure
+            if before is not None and time.monotonic() - before[1] < self._rules.same_failure_s:
+                raise type(before[0])(str(before[0]))
             if self._state in ("idle", "failed"):
                 self._state = "starting"
                 self._event_fd.set()
-            before = self._failure
-            self._condition.wait_for(lambda: self._closing or not self._is_awaited or self._failure is not before)
+            self._condition.wait_for(lambda: self._closing or not self._is_awaited or history.failure is not before)
             if self.process is None:
-                failure = self._failure[0] if self._failure else EngineFailedError(str(self.down))
+                failure = history.failure[0] if history.failure else EngineFailedError(str(self.down))
                 raise type(failure)(str(failure))
             return self.process
 
@@ -98,8 +95,8 @@ class Supervisor:
     ) -> dict[str, Any]:
         """Send this host one request and return its reply, successful or not.
 
-        what: for the log, as in "running m". stopped: see HostLink.exchange. Raises EngineDiedError if the host died,
-        hung, or has been replaced.
+        what: for the log, as in "running m". stopped: see HostProcess.exchange. Raises EngineDiedError if the host
+        died, hung, or has been replaced.
         """
         thread = threading.get_ident()
         self.waiting_threads.add(thread)
@@ -114,33 +111,27 @@ class Supervisor:
                 except LinkBrokenError as error:
                     self._lost(process, error, what)
                     raise EngineDiedError(f"the engine host died while {what}: send again") from None
-                finally:
-                    self._last_word_s = time.monotonic()
         finally:
             self.waiting_threads.discard(thread)
         return reply
 
     def load(self, resident: Resident) -> None:
         """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
-        self._residents.add(resident)  # first, so that a host that starts now loads it; a second load does no harm
+        self.residents.add(resident)  # first, so that a host that starts now loads it; a second load does no harm
         try:
             try:
-                self._residents.load(self.start(), resident)
+                self.residents.load(self.start(), resident)
             except EngineDiedError:  # another model may have caused it
-                self._residents.load(self.start(), resident)
+                self.residents.load(self.start(), resident)
         except EngineDiedError:
-            self._residents.forget(resident)
+            self.residents.forget(resident)
             raise EngineFailedError(
                 f"{resident.name}: the engine host died twice while loading this model: look at the log for the "
                 "cause, then run: jetsel reload"
             ) from None
         except JetselError:
-            self._residents.forget(resident)
+            self.residents.forget(resident)
             raise
-
-    def forget(self, resident: Resident) -> None:
-        """Do not load this model any more."""
-        self._residents.forget(resident)
 
     def close(self) -> None:
         """Stop the host and the supervisor; kill a host that is only starting."""
@@ -162,7 +153,7 @@ class Supervisor:
         while not self._closing:
             if self._is_awaited:
                 with self._talking:  # held by the thread that ends the previous host
-                    over_s = time.monotonic() + self._deaths.pause_s
+                    over_s = time.monotonic() + self._history.pause_s
                 while not self._closing and (left_s := over_s - time.monotonic()) > 0:
                     self._sleep(left_s)
                 if not self._closing:
@@ -177,31 +168,31 @@ class Supervisor:
     def _watch(self) -> None:
         """Sleep until an event or the host's end; ping an idle host."""
         process = self.process
-        link_fd = -1 if process is None else process.link.fd
-        if process is None or link_fd < 0:
+        host_fd = -1 if process is None else process.fd
+        if process is None or host_fd < 0:
             self._sleep(None)  # the thread that ends the host sets the event
             return
-        idle_s = time.monotonic() - self._last_word_s
-        has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), link_fd)
+        idle_s = time.monotonic() - process.last_reply_s
+        has_ended = self._sleep(max(self._rules.ping_every_s - idle_s, 0.01), host_fd)
         if self._closing or self.process is not process:
             return
         if has_ended:
             with self._talking:
                 self._lost(process, LinkBrokenError("it closed the connection"), "idle")
-        elif time.monotonic() - self._last_word_s >= self._rules.ping_every_s:
+        elif time.monotonic() - process.last_reply_s >= self._rules.ping_every_s:
             with contextlib.suppress(EngineDiedError):
                 self.ask(process, "ping", {}, self._rules.ping_limit_s, "idle")
 
-    def _sleep(self, limit_s: float | None, link_fd: int | None = None) -> bool:
-        """Sleep until an event, the limit, or the end of the host at link_fd; return whether the host ended."""
+    def _sleep(self, limit_s: float | None, host_fd: int | None = None) -> bool:
+        """Sleep until an event, the limit, or the end of the host at host_fd; return whether the host ended."""
         poll = select.poll()
         poll.register(self._event_fd.fd, select.POLLIN)
-        if link_fd is not None:
-            poll.register(link_fd, 0)  # only its end
+        if host_fd is not None:
+            poll.register(host_fd, 0)  # only its end
         ready = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
         if self._event_fd.fd in ready:
             self._event_fd.clear()
-        return link_fd in ready
+        return host_fd in ready
 
     def _lost(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
         """End a host that died or hangs, and request a restart. The caller holds `_talking`."""
@@ -215,17 +206,16 @@ class Supervisor:
         if self._closing:
             return
         how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
-        names = [resident.name for resident in self._residents.all()]
+        names = [resident.name for resident in self.residents.all()]
         fields = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
         log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=fields)
-        self._count_death(f"the engine host ended while {what}: {how}")
+        self._add_end(f"the engine host ended while {what}: {how}")
 
-    def _count_death(self, reason: str) -> None:
-        """Count the end of a host, and request a restart."""
+    def _add_end(self, reason: str) -> None:
+        """Note the end of a host, and request a restart."""
         with self._condition:
-            self._last_end = (reason, time.monotonic())
+            self._history.add_end(reason, time.monotonic())
             self.down = f"{reason}; it is being started again"
-            self._deaths.count(time.monotonic())
             self._condition.notify_all()
         self._event_fd.set()
         self._changed()
@@ -239,22 +229,22 @@ class Supervisor:
             process = HostProcess(self._prepare(), self._stopped)
         except (EngineFailedError, ConfigError) as error:
             with self._condition:
-                self._failure = error, time.monotonic()
+                self._history.failure = error, time.monotonic()
                 if not again:
                     self._state, self.down = "failed", str(error)
                 self._condition.notify_all()
             if again and not self._closing:
                 log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
-                self._count_death(str(error))
+                self._add_end(str(error))
             return
         with self._condition:
-            self.process, self._state, self.down, self._failure = process, "running", None, None
-            self._restarts += again
-            residents = self._residents.all()
-            self._last_word_s = time.monotonic()
+            self.process, self._state, self.down = process, "running", None
+            self._history.failure = None
+            self._history.restarts += again
+            residents = self.residents.all()
             self._condition.notify_all()
         for resident in residents:
-            if self._residents.load_again(process, resident):
+            if self.residents.load_again(process, resident):
                 self._changed()
             if self._closing or self.process is not process:
                 return

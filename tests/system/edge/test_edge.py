@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from jetsel.base.errors import BusyError, EngineDiedError, JetselError
-from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload
+from jetsel.edge.messages import AskResult
+from jetsel.edge.runner import EdgeClient, EdgePayload
 from jetsel.gateway import tensors
 from tests.system.daemons import Daemon
 from tests.system.edge.conftest import PICTURES, WNIDS, Open
@@ -19,8 +20,8 @@ from tests.system.gateway.gateways import opened
 from tests.waiting import until
 
 
-def ask(edge: EdgeClient, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> EdgeAnswer | JetselError:
-    came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
+def ask(edge: EdgeClient, picture: bytes = PICTURES[0], patience_ms: float = 60_000.0) -> AskResult | JetselError:
+    came: queue.SimpleQueue[AskResult | JetselError] = queue.SimpleQueue()
     edge.ask("l", EdgePayload(picture), patience_ms, came.put)
     return came.get(timeout=120)
 
@@ -123,7 +124,7 @@ def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it
         edge = open_edge(server.url, refresh_s=0.05)
         until(lambda: edge.unavailable("l") is None)
         server.delay_s = 0.5
-        assert all(isinstance(ask(edge), EdgeAnswer) for _ in range(3))
+        assert all(isinstance(ask(edge), AskResult) for _ in range(3))
         slow_ms = mean_ms()
         assert slow_ms > 100
         server.delay_s = 0.0
@@ -139,7 +140,7 @@ def test_an_edge_is_asked_again_once_its_metadata_is_as_it_should_be(
         until(lambda: "the edge server is not used for model l: " in caplog.text)
         server.metadata = HONEST
         until(lambda: edge.unavailable("l") is None)
-        assert isinstance(ask(edge), EdgeAnswer)
+        assert isinstance(ask(edge), AskResult)
 
 
 def test_a_redirect_sends_the_image_to_no_other_host(open_edge: Open) -> None:

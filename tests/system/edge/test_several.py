@@ -12,7 +12,8 @@ import pytest
 import jetsel
 from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.cli.status_text import edge_lines
-from jetsel.edge.runner import EdgeAnswer, EdgePayload
+from jetsel.edge.messages import AskResult
+from jetsel.edge.runner import EdgePayload
 from jetsel.gateway.metrics import metrics
 from tests.system.daemons import Daemon, Start
 from tests.system.edge.conftest import PICTURES, Open, edge_of, settings
@@ -123,13 +124,13 @@ def test_what_is_under_way_at_an_edge_that_fails_is_sent_to_the_next(
     until(lambda: all(server.reason is None for server in edge.status().servers))
     used = gateways[edge.status().url]
     used.process.send_signal(signal.SIGSTOP)
-    came: queue.SimpleQueue[EdgeAnswer | JetselError] = queue.SimpleQueue()
+    came: queue.SimpleQueue[AskResult | JetselError] = queue.SimpleQueue()
     for _ in range(12):  # more than there are connections
         edge.ask("l", EdgePayload(PICTURES[0]), None, came.put)
     if is_killed:
         kill(used)
     answers = [came.get(timeout=60) for _ in range(12)]
-    assert [one for one in answers if not isinstance(one, EdgeAnswer)] == []
+    assert [one for one in answers if not isinstance(one, AskResult)] == []
     until(lambda: edge.status().url != used.url)
     runs = {server.url: server.runs for server in edge.status().servers}
     assert runs[used.url] == {"failed": 12}

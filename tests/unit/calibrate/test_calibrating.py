@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
 def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibrated, tmp_path: Path) -> None:
     save(found.calibration, tmp_path / "stored")
     found_again = read(tmp_path / "stored")
-    check(found_again, "d" * 64, HASHES, table_hash(), 64)
+    check(found_again, SimpleNamespace(labels=SimpleNamespace(sha256="d" * 64), decode_px=64), HASHES)
     policies = catalogue(tuple(COSTS_MS), found_again)
     assert found_again.default_policy in policies
     points = {name for name in policies if name.startswith(("cascade:", "chain:"))}

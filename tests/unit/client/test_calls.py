@@ -161,18 +161,18 @@ def test_pauses_double_up_to_the_longest_and_none_is_under_half_of_its_own() -> 
         assert expected / 2 <= pause_s <= expected
 
 
-def test_nobody_there_from_the_start_is_final_and_later_it_is_a_restart() -> None:
-    assert Attempts(1e6).pause_s(NoDaemonError("gone")) is None
+@pytest.mark.parametrize(
+    ("failures", "are_final"),
+    [
+        ([NoDaemonError("gone")], [True]),
+        ([LoadingError("wait"), NoDaemonError("gone, for a restart")], [False, False]),
+        ([NoReplyError("lost")] * (MOST_LOSSES + 1), [False] * MOST_LOSSES + [True]),
+    ],
+    ids=["nobody there", "a restart", "lost again and again"],
+)
+def test_which_failures_are_final(failures: list[errors.JetselError], are_final: list[bool]) -> None:
     attempts = Attempts(1e6)
-    assert attempts.pause_s(LoadingError("wait")) is not None
-    assert attempts.pause_s(NoDaemonError("gone")) is not None
-
-
-def test_a_connection_that_is_lost_again_and_again_is_final() -> None:
-    attempts = Attempts(1e6)
-    for _ in range(MOST_LOSSES):
-        assert attempts.pause_s(NoReplyError("lost")) is not None
-    assert attempts.pause_s(NoReplyError("lost")) is None
+    assert [attempts.pause_s(failure) is None for failure in failures] == are_final
 
 
 @pytest.mark.parametrize("attempts", [Attempts(FIRST_PAUSE_S * 0.49e3), Attempts(1e6, FIRST_PAUSE_S * 0.49e3)])

@@ -1,15 +1,23 @@
 """Folders of families whose models really run: each is one matrix, and its multiply-accumulates order it."""
 
 import hashlib
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Rung
 from jetsel.artefact.coding import save
+from jetsel.base.config import Config, Models
+from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
+from jetsel.engines import Backends
 from jetsel.features import table_hash
+from jetsel.runtime import Events
+from jetsel.site.configured import configured
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model
@@ -67,6 +75,25 @@ def put_family(
             multiply_accumulates=1000 * (place + 1),
         )
     return folder
+
+
+def config_of(*folders: Path, models: Mapping[str, object] = MappingProxyType({}), **sections: object) -> Config:
+    """Return a configuration that serves the families in these folders, and no other. models: further settings."""
+    chosen = Models(starter=False, paths=[str(folder) for folder in folders], **models)  # type: ignore[arg-type]
+    return Config(models=chosen, **sections)  # type: ignore[arg-type]
+
+
+def loaded(config: Config, before: Snapshot | None = None, backends: Backends | None = None) -> Snapshot:
+    """Return the snapshot of a configuration, with its engines."""
+    snapshot = read_snapshot(config, before)
+    load(snapshot, backends or Backends(), lambda *_: None, threading.Event(), before)
+    return snapshot
+
+
+def served_cats(folder: Path, config: Config | None = None) -> ServedFamily:
+    """Return the family cats of this folder as a daemon of this configuration serves it, without its engines."""
+    config = config or Config()
+    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
 
 
 def calibrate(folder: Path, family: str, **changes: object) -> Calibration:

@@ -28,16 +28,26 @@ def counts(found: Admission) -> tuple[int, int]:
     return found.in_queue, found.queued_bytes
 
 
-def test_requests_are_admitted_up_to_the_limit_and_again_when_one_has_left() -> None:
-    found = admission(queue_requests=3)
+@pytest.mark.parametrize(
+    ("limits", "each", "words"),
+    [
+        ({"queue_requests": 3}, load(10), r"3 requests, 0\.0 MB.*server\.queue_requests"),
+        ({"queue_mb": 30.0}, load(10_000_000), r"30\.0 MB.*server\.queue_mb"),
+        ({"queue_megapixels": 9.0}, load(10, 3_000_000), r"9\.0 megapixels.*server\.queue_megapixels"),
+    ],
+    ids=["requests", "bytes", "pixels"],
+)
+def test_requests_are_admitted_up_to_each_limit_and_again_when_one_has_left(
+    limits: dict[str, float], each: Load, words: str
+) -> None:
+    found = admission(**limits)
     for _ in range(3):
-        found.admit(load(10), None, 0.0)
-    with pytest.raises(BusyError, match=r"3 requests, 0\.0 MB.*server\.queue_requests"):
-        found.admit(load(10), None, 0.0)
-    assert counts(found) == (3, 30)
-    found.release(load(10), took())
-    found.admit(load(10), None, 0.0)
-    assert counts(found) == (3, 30)
+        found.admit(each, None, 0.0)
+    with pytest.raises(BusyError, match=words):
+        found.admit(each, None, 0.0)
+    found.release(each, took())
+    found.admit(each, None, 0.0)
+    assert (*counts(found), found.queued_pixels) == (3, 3 * each.size_bytes, 3 * each.pixels)
 
 
 def test_a_deadline_below_the_least_inference_is_refused_and_one_at_it_is_not() -> None:
@@ -121,19 +131,20 @@ def test_more_of_a_limit_is_kept_free_while_more_than_one_answer_in_ten_comes_la
         found.admit(load(0), 100.0, 90.0)
 
 
-def late_answers(found: Admission, now: Clock) -> None:
-    """Let 40 requests take 35 ms each, 10 of them for models, and be answered late."""
+def late_answers() -> tuple[Admission, Clock]:
+    """An admission after 40 requests that took 35 ms each, 10 of them for models, and were answered late."""
+    now = Clock()
+    found = Admission(ServerSettings(), 2, now)
     for _ in range(40):
         found.admit(load(0), None, 0.0)
         now.now_s += 0.035
         found.release(load(0), Work(35.0, 10.0, of_limit=0.95))
+    return found, now
 
 
 @pytest.mark.parametrize("waits_s", [0.0, 86_400.0])
 def test_a_free_worker_takes_a_request_whose_inference_fits_whatever_earlier_answers_took(waits_s: float) -> None:
-    now = Clock()
-    found = Admission(ServerSettings(), 2, now)
-    late_answers(found, now)
+    found, now = late_answers()
     now.now_s += waits_s
     with pytest.raises(BusyError, match=r"100 ms \(expected: inference 100\.1 ms\)"):
         found.admit(load(0), None, 100.1, target_ms=100.0, adapts=True)
@@ -143,9 +154,7 @@ def test_a_free_worker_takes_a_request_whose_inference_fits_whatever_earlier_ans
 
 
 def test_the_margin_is_forgotten_while_no_answer_has_a_limit_and_the_refusal_says_what_it_is() -> None:
-    now = Clock()
-    found = Admission(ServerSettings(), 2, now)
-    late_answers(found, now)
+    found, now = late_answers()
     for _ in range(2):
         found.admit(load(0), None, 0.0)  # without a limit: both workers are never free
     # One of the two must end before a worker is free: (25 + 10) / 2 = 17.5 ms; then 25 + 10 ms, and 70 of 100 are free.
@@ -176,37 +185,21 @@ def test_a_box_that_follows_counts_nothing_and_its_wait_so_far_is_part_of_its_li
     assert (counts(found), found.queued_pixels) == ((0, 0), 0)
 
 
-def test_pixels_are_admitted_up_to_the_limit() -> None:
-    found = admission(queue_megapixels=10.0)
-    found.admit(load(pixels=6_000_000), None, 0.0)
-    found.admit(load(pixels=4_000_000), None, 0.0)
-    with pytest.raises(BusyError, match=r"10\.0 megapixels.*server\.queue_megapixels"):
-        found.admit(load(pixels=1), None, 0.0)
-    assert found.queued_pixels == 10_000_000
-    found.release(load(pixels=6_000_000), took())
-    found.admit(load(pixels=1), None, 0.0)
-    assert (found.in_queue, found.queued_pixels) == (2, 4_000_001)
-
-
-def test_a_client_at_its_limit_is_refused_and_the_next_client_is_not() -> None:
-    found = admission(queue_requests=8, client_requests=2)
-    for _ in range(2):
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [({"queue_requests": 8, "client_requests": 2}, 2), ({"queue_requests": 10}, 5)],
+    ids=["as configured", "half of the queue"],
+)
+def test_a_client_at_its_limit_is_refused_and_the_next_client_is_not(limits: dict[str, float], most: int) -> None:
+    found = admission(**limits)
+    for _ in range(most):
         found.admit(load(client="uid 1"), None, 0.0)
-    with pytest.raises(OverLimitError, match=r"uid 1 has 2 requests.*limit is 2 .*server\.client_requests"):
+    with pytest.raises(OverLimitError, match=rf"uid 1 has {most} requests.*limit is {most} .*server\.client_requests"):
         found.admit(load(client="uid 1"), None, 0.0)
     found.admit(load(client="uid 2"), None, 0.0)
-    assert found.in_queue == 3
+    assert found.in_queue == most + 1
     found.release(load(client="uid 1"), None)
     found.admit(load(client="uid 1"), None, 0.0)
-
-
-def test_where_nothing_is_configured_no_client_fills_more_than_half_of_the_queue() -> None:
-    found = admission(queue_requests=10)
-    for _ in range(5):
-        found.admit(load(client="uid 1"), None, 0.0)
-    with pytest.raises(OverLimitError, match=r"uid 1 has 5 .*limit is 5 "):
-        found.check(load(client="uid 1"))
-    found.check(load(client="uid 2"))
 
 
 @pytest.mark.parametrize("who", ["uid 0", f"uid {os.getuid()}"])

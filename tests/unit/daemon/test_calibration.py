@@ -12,7 +12,6 @@ from msgspec import structs
 from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import MANIFEST, VERSION
 from jetsel.artefact.installed import install
-from jetsel.base.config import Config, Models
 from jetsel.daemon.first_start import needs_retiming, report_other_machine, retime
 from jetsel.daemon.reload import changes
 from jetsel.daemon.snapshot import Snapshot, read_snapshot
@@ -21,7 +20,7 @@ from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
 from jetsel.zoo.manifest import PrecisionChoice, Provenance
 from jetsel.zoo.placing import rewrite
-from tests.unit.daemon.families import calibrate, calibration_of, put_family
+from tests.unit.daemon.families import calibrate, calibration_of, config_of, put_family
 
 FIGURES = {"mean_ms": 1.0, "mean_mj": None, "runs": {}}
 TOP1 = {"s": 0.8, "m": 0.7, "l": 0.9}
@@ -47,8 +46,7 @@ def put(models: Path, owners: Path, created: str, **changed: Any) -> Path:
 
 
 def served(models: Path, owners: Path, before: Snapshot | None = None, **others: Any) -> Snapshot:
-    chosen = Models(starter=False, paths=[str(models)], calibrations=str(owners), **others)
-    return read_snapshot(Config(models=chosen), before)
+    return read_snapshot(config_of(models, models={"calibrations": str(owners), **others}), before)
 
 
 def told(snapshot: Snapshot) -> str | None:
@@ -60,7 +58,7 @@ def test_the_owner_s_is_preferred_to_the_shipped_one(models: Path, owners: Path)
     put(models, owners, "June", because="June did best", default_policy="chain")
     family = served(models, owners).families["cats"]
     assert str(family.in_use) == "number 1, of June"
-    assert (family.because, family.default_policy) == ("June did best", "chain")
+    assert (family.defaults.because, family.defaults.policy) == ("June did best", "chain")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +85,7 @@ def test_one_of_an_older_version_leaves_the_family_to_its_most_expensive_model_a
     path = models / "calibration" / MANIFEST
     path.write_text(path.read_text().replace(f'"version":{VERSION}', f'"version":{VERSION - 1}'))
     family = served(models, owners).families["cats"]
-    assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
+    assert (family.defaults.policy, family.in_use.calibration) == ("single:l", None)
     (said,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert f"has version {VERSION - 1}, and this jetsel reads {VERSION}: jetsel calibrate IMAGES" in said
 
@@ -99,7 +97,7 @@ def test_a_reload_keeps_the_one_before_where_the_new_one_is_refused(models: Path
     second = served(models, owners, first)
     family = second.families["cats"]
     assert family.in_use.calibration is first.families["cats"].in_use.calibration
-    assert family.because == "June did best"
+    assert family.defaults.because == "June did best"
     said = str(told(second))
     assert said.startswith("number 1, of June; rejected: number 2: the calibration of family cats was made for")
     assert changes(first, second) == [f"calibration of cats ({said})"]
@@ -116,9 +114,11 @@ def test_a_reload_keeps_nothing_that_does_not_belong_to_the_models_any_more(mode
     second = served(models, owners, first, only=["s", "l"])
     family = second.families["cats"]
     assert family.in_use.calibration is None
-    assert family.default_policy == "single:l"
+    assert family.defaults.policy == "single:l"
     assert "model m is neither served here" in str(family.in_use)
-    assert "model m is neither served here" not in family.because, "status shows both: one of them names the models"
+    assert "model m is neither served here" not in family.defaults.because, (
+        "status shows both: one of them names the models"
+    )
 
 
 def test_models_that_a_family_gains_are_listed_and_used_by_no_policy_until_a_calibration_knows_them(
@@ -136,7 +136,7 @@ def test_models_that_a_family_gains_are_listed_and_used_by_no_policy_until_a_cal
     assert (status.calibration, status.not_calibrated) == ("number 1, of June", ["l-night"])
     (line,) = caplog.records
     assert line.getMessage().startswith("family cats: not calibrated: l-night: no policy uses them until")
-    assert (family.default_policy, family.fallback) == ("cascade", "l")
+    assert (family.defaults.policy, family.defaults.fallback) == ("cascade", "l")
     assert list(family.models) == ["l-night", "s", "m", "l"]
     deciding = [family.policies[name] for name in family.policies if not name.startswith("single:")]
     assert {policy.name for policy in deciding} == {"cascade", "chain"}
@@ -158,14 +158,16 @@ def test_a_model_that_changed_sets_its_calibration_aside_and_the_best_unchanged_
         caplog.clear()
         family = served(models, owners, before).families["cats"]
         status = family_status(family, 0, 0)
-        assert (family.default_policy, family.fallback) == ("single:s", "s"), "m is less accurate, l has changed"
+        assert (family.defaults.policy, family.defaults.fallback) == ("single:s", "s"), (
+            "m is less accurate, l has changed"
+        )
         assert list(family.models) == ["l", "s", "m"], "l never is taken for the most expensive one"
-        assert family.because.endswith("answers until `jetsel calibrate IMAGES`")
+        assert family.defaults.because.endswith("answers until `jetsel calibrate IMAGES`")
         assert (status.not_calibrated, status.calibration_identity) == (["l"], None)
         assert "model l has changed. Run `jetsel calibrate IMAGES`" in str(status.calibration)
         refused = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert "model l has changed. Run `jetsel calibrate IMAGES`" in refused[0]
-    config = Config(models=Models(starter=False, paths=[str(models)], calibrations=str(owners)))
+    config = config_of(models, models={"calibrations": str(owners)})
     calibrations = FamilyCalibrations("cats", owners, config, scan([models]).families["cats"], True, {})
     found = calibrations.incumbent()
     assert (found.policy, found.calibration, found.is_chosen) == ("single:s", None, False)
@@ -182,7 +184,7 @@ def test_a_shipped_one_for_other_models_is_one_plain_line_if_the_start_fits_it_t
     (models / "calibration" / ANSWERS).touch()
     family = served(models, owners, only=["s", "l"]).families["cats"]
     assert needs_retiming(family)
-    assert (family.default_policy, family.in_use.calibration) == ("single:l", None)
+    assert (family.defaults.policy, family.in_use.calibration) == ("single:l", None)
     without, with_answers = caplog.records
     assert (without.levelname, with_answers.levelname) == ("ERROR", "INFO")
     assert "`jetsel calibrate --retime` fits it to these" in with_answers.getMessage()

@@ -3,7 +3,6 @@
 import gc
 import json
 import socket
-import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.base.config import Config, Models, Power
+from jetsel.base.config import Power
 from jetsel.base.errors import InternalError, NoMemoryError
 from jetsel.base.notify import Notifier
 from jetsel.daemon import job as job_module
@@ -25,11 +24,10 @@ from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import UserIdentity
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Message, Port, Route
-from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.daemon.zmtp import ZmtpConnection
 from jetsel.engines import Backends
 from jetsel.wire import PROTOCOL_VERSION
-from tests.unit.daemon.families import put_family
+from tests.unit.daemon.families import config_of, loaded, put_family
 from tests.unit.daemon.ports import LIMIT_S, Connect
 from tests.waiting import until
 
@@ -38,10 +36,9 @@ from tests.waiting import until
 def dispatcher(tmp_path: Path, port: Port) -> Iterator[Dispatcher]:
     """A daemon without its threads: a test does their work."""
     folder = put_family(tmp_path / "cats", "cats", "cat-s")
-    config = Config(models=Models(starter=False, paths=[str(folder)]), power=Power(sensor="none"))
-    snapshot = read_snapshot(config)
+    config = config_of(folder, power=Power(sensor="none"))
     backends, metering = Backends(config.host), Metering(config.power)
-    load(snapshot, backends, lambda *_: None, threading.Event())
+    snapshot = loaded(config, backends=backends)
     metering.serve(snapshot.families, config)
     made = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())
     made.begin_serving()

@@ -37,6 +37,11 @@ def expected() -> ExpectedStatistics:
     )
 
 
+@pytest.fixture
+def drift(expected: ExpectedStatistics) -> Drift:
+    return Drift(expected, "cascade", WORKING_PX)
+
+
 def shown(drift: Drift, photographs: list[bytes]) -> None:
     for data in photographs:
         drift.look(image.decode(data, LIMITS, 64), memoryview(data), LIMITS)
@@ -46,10 +51,7 @@ def said(confidence: float, model: str = "xs") -> Answer:
     return msgspec.structs.replace(ANSWER, ran=[Ran(model, "first", confidence, 1.0, 1)])
 
 
-def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_are_alike(
-    expected: ExpectedStatistics,
-) -> None:
-    drift = Drift(expected, "cascade", WORKING_PX)
+def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_are_alike(drift: Drift) -> None:
     shown(drift, pictures(2, FEWEST - 1))
     early = drift.status()
     assert (early.indices, early.highest, early.median_index) == ({}, None, None)
@@ -60,8 +62,7 @@ def test_nothing_is_told_of_few_photographs_and_nothing_is_hinted_at_where_they_
     assert set(found.indices) == set(NAMES)
 
 
-def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: ExpectedStatistics) -> None:
-    drift = Drift(expected, "cascade", WORKING_PX)
+def test_darker_photographs_are_told_with_the_feature_that_moved_most(drift: Drift) -> None:
     shown(drift, pictures(2, KEPT))
     shown(drift, pictures(4, KEPT, gain=0.4))
     found = drift.status()
@@ -72,26 +73,21 @@ def test_darker_photographs_are_told_with_the_feature_that_moved_most(expected: 
     assert found.hint.endswith("recalibrate on recent images: jetsel calibrate IMAGES")
 
 
-def test_images_of_another_size_are_told_although_the_calibrations_were_all_of_one(
-    expected: ExpectedStatistics,
-) -> None:
-    drift = Drift(expected, "cascade", WORKING_PX)
+def test_images_of_another_size_are_told_although_the_calibrations_were_all_of_one(drift: Drift) -> None:
     large = [cv2.resize(cv2.imdecode(np.frombuffer(one, np.uint8), 1), (320, 240)) for one in pictures(2, KEPT)]
     shown(drift, [cv2.imencode(".png", one)[1].tobytes() for one in large])
     indices = drift.status().indices
     assert min(indices[name] for name in SIZE) > 5
 
 
-def test_every_so_manyth_answer_is_looked_at(expected: ExpectedStatistics) -> None:
-    drift = Drift(expected, "cascade", WORKING_PX)
+def test_every_so_manyth_answer_is_looked_at(drift: Drift) -> None:
     assert [drift.answered("cascade", said(0.7), 3) for _ in range(7)] == [False, False, True] * 2 + [False]
     assert not any(drift.answered("cascade", said(0.7), 0) for _ in range(10))
 
 
-def test_confidences_are_those_of_the_default_policy_and_a_shift_is_told_where_it_is_more_than_chance(
-    expected: ExpectedStatistics,
+def test_a_shift_of_the_default_policy_s_confidences_is_reported_if_it_exceeds_chance(
+    drift: Drift,
 ) -> None:
-    drift = Drift(expected, "cascade", WORKING_PX)
     for _ in range(FEWEST):
         drift.answered("cascade", said(0.55), 0)
         drift.answered("single:xl", said(0.1, "xl"), 0)

@@ -75,7 +75,7 @@ def test_models_policies_and_choosing_add_up(tmp_path: Path) -> None:
         PolicyEnergy("cats", "chain", 2, pytest.approx(0.064), pytest.approx(32.0)),
         PolicyEnergy("cats", "single:l", 2, pytest.approx(0.04), pytest.approx(40.0)),
     ]
-    assert sums.chooser_j() == pytest.approx(0.004)
+    assert sums.chooser.known_j == pytest.approx(0.004)
     assert sums.totals() == (pytest.approx(0.104), 4, 1)
 
 
@@ -84,4 +84,4 @@ def test_what_is_not_known_has_a_reason() -> None:
     sums.add(answer("chain", None, "s"), True, None)
     (policy,) = sums.policies()
     assert (policy.joules, policy.mean_mj) == (None, None)
-    assert sums.chooser_j() is None
+    assert sums.chooser.known_j is None

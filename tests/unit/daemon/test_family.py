@@ -1,5 +1,6 @@
 """One family as it is served: its calibration, what decides by default, and which policy decides about a request."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,11 @@ import pytest
 from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicyError
 from jetsel.daemon.deciding import policy_for, why
-from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.status import family_status
 from jetsel.policies.requirements import Requirements
-from jetsel.runtime import Events
-from jetsel.site.configured import configured
 from jetsel.wire import Classify
-from jetsel.zoo import scan
-from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.daemon.families import calibrate, put_family, served_cats
 
 SINGLES = ["single:s", "single:m", "single:l"]
 
@@ -27,17 +25,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def served(folder: Path, **sections: Any) -> ServedFamily:
-    config = Config(**sections)
-    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
+    return served_cats(folder, Config(**sections))
 
 
 def test_without_a_calibration_the_most_expensive_model_answers(folder: Path) -> None:
     family = served(folder)
-    assert family.default_policy == "single:l"
+    assert family.defaults.policy == "single:l"
     assert list(family.policies) == SINGLES
-    assert (family.fallback, family.on_doubt) == ("l", "use")
+    assert (family.defaults.fallback, family.defaults.on_doubt) == ("l", "use")
     assert {queue.temperature for queue in family.driver.queues.values()} == {1.0}
-    assert "without a calibration" in family.because
+    assert "without a calibration" in family.defaults.because
     assert family.decode_px == 8, "of the largest input"
 
 
@@ -45,8 +42,8 @@ def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
     made = calibrate(folder, "cats")
     family = served(folder)
     assert list(family.policies) == [*SINGLES, "chain", "cascade"]
-    assert family.default_policy == "cascade"
-    assert family.because == "the cascade did best"
+    assert family.defaults.policy == "cascade"
+    assert family.defaults.because == "the cascade did best"
     assert {name: queue.temperature for name, queue in family.driver.queues.items()} == dict(made.temperatures)
     assert str(family.in_use) == "shipped with the models, of 2026-11-20"
     assert family.policies["cascade"].models == ("s", "l")
@@ -55,9 +52,9 @@ def test_a_calibration_that_belongs_to_the_models_decides(folder: Path) -> None:
 def test_the_configuration_s_choice_stands_above_the_calibration_s(folder: Path) -> None:
     calibrate(folder, "cats")
     family = served(folder, policy=PolicySettings(default="chain", on_doubt="refuse", fallback="m"))
-    assert family.default_policy == "chain"
-    assert family.because == "it is set in the configuration"
-    assert (family.fallback, family.on_doubt) == ("m", "refuse")
+    assert family.defaults.policy == "chain"
+    assert family.defaults.because == "it is set in the configuration"
+    assert (family.defaults.fallback, family.defaults.on_doubt) == ("m", "refuse")
     assert family_status(family, 0, 0).fallback is None, "in doubt it refuses"
 
 
@@ -98,7 +95,7 @@ def test_status_has_no_operating_points_if_another_policy_stands_in_or_there_is_
     adaptive: ServedFamily, folder: Path
 ) -> None:
     assert family_status(served(folder), 0, 0).front is None
-    adaptive.default_policy = "single:m"
+    adaptive.defaults = replace(adaptive.defaults, policy="single:m")
     assert family_status(adaptive, 0, 0).front is None
 
 
@@ -136,4 +133,4 @@ def test_a_cheaper_operating_point_is_explained(folder: Path) -> None:
     family = served(folder)
     point = family.policies["single:m"]
     assert "led from cascade to this operating point" in why(family, asked(), point)
-    assert why(family, asked(), family.policies["cascade"]) == family.because
+    assert why(family, asked(), family.policies["cascade"]) == family.defaults.because

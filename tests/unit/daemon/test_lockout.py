@@ -16,7 +16,8 @@ from jetsel.policies import Decision
 from jetsel.policies.front import Front, Point
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
-from jetsel.runtime.forecast import outlook
+from jetsel.runtime.forecast import Allowance, outlook
+from jetsel.runtime.model_queue import SentImage
 from tests.unit.runtime.driving import Asked, Clock, TableEngine
 
 WORKERS, LIMIT_MS = 2, 100.0
@@ -69,9 +70,8 @@ class Daemon:
         pace_ms = allowed_ms(limit_ms or 1e9, self.admission.in_queue, WORKERS, self.admission.around_ms)
         self.clock.now_s += around_ms / 1e3
         target_s, deadline_s = (None if ms is None else received_s + ms / 1e3 for ms in (limit_ms, deadline_ms))
-        ahead = outlook(
-            self.driver.queues, target_s or 1e9, self.clock.now_s, (96, 96), None, on_device=False, allowed_ms=pace_ms
-        )
+        sent = SentImage((96, 96), None)
+        ahead = outlook(self.driver.queues, target_s or 1e9, self.clock.now_s, sent, Allowance(pace_ms))
         run = RequestRun(None, None, ahead, policy=named or FRONT.select_now(ahead).policy, request=Asked(deadline_s))
         self.driver.start(run)
         self.driver.carry(run)

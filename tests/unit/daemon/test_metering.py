@@ -8,17 +8,13 @@ import pytest
 
 from jetsel.base.config import Config, Power
 from jetsel.daemon.deciding import policy_for
-from jetsel.daemon.family import serve_family
 from jetsel.daemon.metering import SHORTLY_S, ConditionsWatch, Metering, words
 from jetsel.daemon.pace import Budget
 from jetsel.policies.requirements import Requirements
 from jetsel.power.machine import BoardFacts, Machine, kept
-from jetsel.runtime import Events
-from jetsel.site.configured import configured
 from jetsel.wire import Classify
-from jetsel.zoo import scan
 from tests.system.boards import IDLE_W, Board
-from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.daemon.families import calibrate, put_family, served_cats
 from tests.unit.power.machines import GPU, THERMAL, put, tx2
 from tests.waiting import until
 
@@ -110,10 +106,7 @@ def test_requirements_count_on_no_energy_that_does_not_hold(tmp_path: Path) -> N
     board = Board(tmp_path)
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     calibrate(folder, "cats", machine=kept(board.facts()), energies_mj={"s": 1.0, "m": 2.0, "l": 3.0})
-    family, request = (
-        serve_family(configured(scan([folder]).families["cats"], Config(), is_default=True), Config(), Events()),
-        Classify(1, "a", most_energy_mj=2.0),
-    )
+    family, request = served_cats(folder), Classify(1, "a", most_energy_mj=2.0)
     metering = Metering(Power(sysfs=str(board.sysfs), sensor="none"))
 
     def deciding() -> Requirements:

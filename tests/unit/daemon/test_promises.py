@@ -13,7 +13,7 @@ from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import RequirementsError
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.drift import FEWEST, Drift
-from jetsel.daemon.family import ServedFamily, serve_family
+from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.status import family_status
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.deadline import Deadline
@@ -22,11 +22,8 @@ from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import edge_point
 from jetsel.policies.with_promise import WithPromise
-from jetsel.runtime import Events
-from jetsel.site.configured import configured
 from jetsel.wire import Classify
-from jetsel.zoo import scan
-from tests.unit.daemon.families import calibrate, put_family
+from tests.unit.daemon.families import calibrate, put_family, served_cats
 
 FIGURES = {
     name: {"top1": accuracy, "mean_ms": ms, "mean_mj": None, "runs": {}}
@@ -44,8 +41,7 @@ KEPT = {"cascade": promises(0.8), "single:l": promises(0.85)}
 def served(tmp_path: Path, config: Config | None = None, **changes: Any) -> ServedFamily:
     folder = put_family(tmp_path / "cats", "cats", "s", "l")
     calibrate(folder, "cats", figures=FIGURES, **{"promises": KEPT, **changes})
-    config = config or Config()
-    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
+    return served_cats(folder, config)
 
 
 def wrapped(family: ServedFamily, **fields: Any) -> Any:

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from jetsel import wire
-from jetsel.base.config import Config, Models, Power
+from jetsel.base.config import Config, Power
 from jetsel.base.errors import JetselError, ReloadFailedError, ShuttingDownError
 from jetsel.base.notify import Notifier
 from jetsel.daemon import reload as module
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
 from jetsel.daemon.reload import Reloader, ReloadRequests
-from jetsel.daemon.snapshot import Current, Snapshot, load, read_snapshot
+from jetsel.daemon.snapshot import Current, Snapshot, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, Engine, OnDemandEngine
 from jetsel.wire import PROTOCOL_VERSION, Reply
-from tests.unit.daemon.families import put_family
+from tests.unit.daemon.families import config_of, loaded, put_family
 from tests.unit.daemon.test_snapshot import BATCH
 from tests.waiting import LIMIT_S, until
 
@@ -32,15 +32,14 @@ class Rig:
         self.config = self.of()
         self.metering = Metering(Power(sensor="none"))
         self.stopping = threading.Event()
-        backends, first = Backends(), read_snapshot(self.config)
-        load(first, backends, lambda *_: None, self.stopping)
-        self.current = Current(first)
+        backends = Backends()
+        self.current = Current(loaded(self.config, backends=backends))
         self.reload = Reloader(
             self.config, self.current, backends, self.metering, lambda: self.config, self.stopping, lambda *_: None
         )
 
     def of(self, **models: object) -> Config:
-        return Config(models=Models(starter=False, paths=[str(self.folder)], **models))  # type: ignore[arg-type]
+        return config_of(self.folder, models=models)
 
 
 @pytest.fixture
@@ -153,7 +152,7 @@ def test_a_new_model_that_does_not_load_is_told_once_and_never_the_default(rig: 
     assert any(line.startswith("model cat-l of cats is unavailable: ") and "sha256" in line for line in changed)
     assert any(line.startswith("single:cat-s is the default") for line in changed)
     family = rig.current.snapshot.families["cats"]
-    assert (family.default_policy, family.fallback) == ("single:cat-s", "cat-s")
+    assert (family.defaults.policy, family.defaults.fallback) == ("single:cat-s", "cat-s")
     assert rig.reload() == []
 
 

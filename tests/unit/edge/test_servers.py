@@ -11,7 +11,7 @@ from jetsel.base.config import parse
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.edge.messages import AskResult, Remote, State
 from jetsel.edge.models import open_edge
-from jetsel.edge.runner import EdgeAnswer, EdgeClient, EdgePayload, _Request
+from jetsel.edge.runner import EdgeClient, EdgePayload, _Request
 from jetsel.edge.server import EdgeServer, EdgeServers, LinkEstimate
 from jetsel.zoo import STARTER, scan
 
@@ -121,7 +121,7 @@ def test_what_failed_is_sent_to_the_next_edge_only_before_its_deadline(left_s: f
     edge._under_way, edge._out = {}, queue.SimpleQueue()
     for server in edge._choice.servers:
         server.reason = None
-    came: list[EdgeAnswer | JetselError] = []
+    came: list[AskResult | JetselError] = []
     request = _Request("l", EdgePayload(b"image"), time.monotonic() + left_s, came.append, edge._choice.used)
     edge._answer(request, FAILED)
     if left_s > 0:

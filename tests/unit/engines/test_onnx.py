@@ -52,19 +52,18 @@ def test_a_file_that_is_newer_than_this_onnx_runtime_names_both_versions(
     """The repair is then done: with the version that the message names, the file loads."""
     model = onnx.ModelProto.FromString(matrix_model(np.ones((PIXELS, 3), np.float32)))
     path = tmp_path / "m.onnx"
-    if kind == "Opset":
-        model.opset_import[0].version = 99
-    else:
-        model.ir_version = 99
-    path.write_bytes(model.SerializeToString())
+
+    def put(version: int) -> None:
+        if kind == "Opset":
+            model.opset_import[0].version = version
+        else:
+            model.ir_version = version
+        path.write_bytes(model.SerializeToString())
+
+    put(99)
     with pytest.raises(EngineFailedError, match=rf"its {kind} is 99, .* reads up to \d+: .*{repair}") as raised:
         OnnxEngine("m", path, concurrency=1, threads=1)
-    newest = int(str(raised.value).partition("reads up to ")[2].partition(":")[0])
-    if kind == "Opset":
-        model.opset_import[0].version = newest
-    else:
-        model.ir_version = newest
-    path.write_bytes(model.SerializeToString())
+    put(int(str(raised.value).partition("reads up to ")[2].partition(":")[0]))
     OnnxEngine("m", path, concurrency=1, threads=1)
 
 

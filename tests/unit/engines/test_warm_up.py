@@ -31,38 +31,32 @@ def weights(height_px: int, width_px: int, classes: int) -> Weights:
     return Weights("m", Path("m.onnx"), "0" * 64, height_px, width_px, classes)
 
 
-def test_one_image_and_two_are_tried_with_numbers_of_normalised_pixels() -> None:
-    engine = Answering(10)
+@pytest.mark.parametrize(("max_batch", "sizes"), [(None, [1, 2]), (1, [1])])
+def test_as_many_images_as_it_takes_are_tried_with_numbers_of_normalised_pixels(
+    max_batch: int | None, sizes: list[int]
+) -> None:
+    engine = Answering(10, max_batch=max_batch)
     warm_up(engine, weights(4, 6, 10))
-    assert [batch.shape for batch in engine.asked] == [(1, 3, 4, 6), (2, 3, 4, 6)]
+    assert [batch.shape for batch in engine.asked] == [(size, 3, 4, 6) for size in sizes]
     for batch in engine.asked:
         assert batch.dtype == np.float32
         assert (batch.min(), batch.max()) == (-2.0, 2.0)
 
 
-def test_a_batch_larger_than_the_model_takes_is_not_tried() -> None:
-    engine = Answering(10, max_batch=1)
-    warm_up(engine, weights(4, 6, 10))
-    assert [len(batch) for batch in engine.asked] == [1]
-
-
-def test_another_number_of_classes_than_labels_is_told() -> None:
-    with pytest.raises(EngineFailedError, match=r"m returns 8 numbers .* 10 .*each number; if they are features"):
-        warm_up(Answering(8), weights(4, 4, 10))
-    for numbers in (9, 11):
-        with pytest.raises(EngineFailedError, match="often have background first"):
-            warm_up(Answering(numbers), weights(4, 4, 10))
-
-
-def test_a_batch_that_comes_back_short_is_told() -> None:
-    with pytest.raises(EngineFailedError, match="m returns results for 1 of 2 images"):
-        warm_up(Answering(10, rows=1), weights(4, 4, 10))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_told(value: float) -> None:
-    with pytest.raises(EngineFailedError, match="not finite"):
-        warm_up(Answering(10, value), weights(4, 4, 10))
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        (Answering(8), r"m returns 8 numbers .* 10 .*each number; if they are features"),
+        (Answering(9), "often have background first"),
+        (Answering(11), "often have background first"),
+        (Answering(10, rows=1), "m returns results for 1 of 2 images"),
+        (Answering(10, np.nan), "not finite"),
+        (Answering(10, -np.inf), "not finite"),
+    ],
+)
+def test_what_is_no_answer_to_the_images_is_told(engine: Answering, words: str) -> None:
+    with pytest.raises(EngineFailedError, match=words):
+        warm_up(engine, weights(4, 4, 10))
 
 
 class Mixing(Answering):
@@ -84,7 +78,7 @@ def test_an_answer_that_depends_on_the_batch_is_rejected_and_rounding_is_not() -
         warm_up(Mixing(1.0), weights(4, 4, 10))
 
 
-WEIGHTS = Weights("m", Path("m.onnx"), "0" * 64, 4, 4, 2)
+WEIGHTS = weights(4, 4, 2)
 
 
 class Timed(TableEngine):

@@ -77,6 +77,8 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     assert first.runs == requests[:3]
     assert driver.waiting.take() is None, "the engine serves one caller at a time"
     assert driver.execute(first) == requests[:3]
+    image_ms = driver.queues["m"].times.percentile_ms(0.5)
+    assert image_ms == pytest.approx(requests[0].ran[0].latency_ms / 3), "its images share the batch's time"
     second = taken(driver)
     assert driver.execute(second) == requests[3:]
     assert engines["m"].batches == [3, 2]
@@ -125,15 +127,6 @@ def test_a_batch_is_as_short_as_its_soonest_deadline_wants(driver: Driver, clock
     assert len(batch.runs) == 2
 
 
-def test_what_a_batch_took_is_shared_out_among_its_photographs(driver: Driver) -> None:
-    requests = [request_run(Single("m")) for _ in range(3)]
-    for one in requests:
-        queue(driver, one)
-    batch = taken(driver)
-    driver.execute(batch)
-    assert driver.queues["m"].times.percentile_ms(0.5) == pytest.approx(requests[0].ran[0].latency_ms / 3)
-
-
 def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clock: Clock) -> None:
     have_run(driver.queues["m"], [1.0] * 18 + [100.0] * 2, clock.now_s)
     assert isinstance(finish(driver, request_run(Single("m"), clock.now_s + 0.05)), DeadlineError)
@@ -155,21 +148,19 @@ def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     )
 
 
-def test_a_temperature_divides_the_logits() -> None:
-    seen = predict("m", np.log(np.array([1, 4, 16], np.float32)), 2.0)
-    # Square roots: 1, 2 and 4 of 7.
-    np.testing.assert_allclose(seen.probabilities, [1 / 7, 2 / 7, 4 / 7], rtol=1e-6)
-    assert seen.confidence == pytest.approx(4 / 7)
-    assert seen.label == 2
-
-
-def test_large_logits_do_not_overflow() -> None:
-    seen = predict("m", np.array([1e4, -1e4, 0], np.float32), 0.5)
-    assert seen.probabilities.tolist() == [1, 0, 0]
-    assert seen.confidence == 1
-
-
-def test_the_logits_stay_as_they_are() -> None:
-    logits = np.array([3, 1], np.float32)
-    predict("m", logits, 1.0)
-    assert logits.tolist() == [3, 1]
+@pytest.mark.parametrize(
+    ("logits", "temperature", "probabilities"),
+    [
+        (np.log(np.array([1, 4, 16], np.float32)), 2.0, [1 / 7, 2 / 7, 4 / 7]),  # square roots: 1, 2 and 4 of 7
+        (np.array([-1e4, 0, 1e4], np.float32), 0.5, [0, 0, 1]),
+    ],
+    ids=["divided", "large"],
+)
+def test_a_temperature_divides_the_logits_which_stay_as_they_are(
+    logits: np.ndarray, temperature: float, probabilities: list[float]
+) -> None:
+    before = logits.copy()
+    seen = predict("m", logits, temperature)
+    np.testing.assert_allclose(seen.probabilities, probabilities, rtol=1e-6)
+    assert (seen.confidence, seen.label) == (pytest.approx(probabilities[2]), 2)
+    assert logits.tolist() == before.tolist()

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,32 +20,24 @@ from tests.waiting import until
 FAR_S = 600.0  # a deadline that no test lives to see
 
 
-class Handle:
-    def __init__(self) -> None:
-        self.is_cancelled = False
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-
-
 class Place:
     """A place elsewhere whose results come when a test brings them."""
 
     def __init__(self) -> None:
         self.unavailable: str | None = None
-        self.submitted: list[tuple[str, Handle, Arrived]] = []
+        self.submitted: list[tuple[str, Arrived]] = []
+        self.cancelled: list[int] = []  # numbers of those that were cancelled
 
     def expected(self, *_: object) -> RemoteForecast:
         return RemoteForecast(None, None, None)
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-        handle = Handle()
-        self.submitted.append((model, handle, arrived))
-        return handle
+    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+        self.submitted.append((model, arrived))
+        return partial(self.cancelled.append, len(self.submitted) - 1)
 
     def bring(self, number: int = -1, error: JetselError | None = None) -> None:
-        model, _, arrived = self.submitted[number]
-        arrived(error or Prediction(model, np.array([0.1, 0.9], np.float32), 0.9), None)
+        model, arrived = self.submitted[number]
+        arrived(error or Prediction(model, np.array([0.1, 0.9], np.float32), 0.9), None, None)
 
 
 @pytest.fixture
@@ -101,7 +94,7 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     run = begin(both, "first")
     assert both.carry(run) == [run]
     assert said(run) == "s"
-    assert place.submitted[0][1].is_cancelled
+    assert place.cancelled == [0]
     place.bring()
     assert not both.has_work, "it came too late"
     assert [one.model for one in run.ran] == ["s"]
@@ -115,18 +108,21 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     assert both.waiting.take() is None, "it waits for s no more"
 
 
-def test_the_best_that_has_come_by_the_deadline_answers(both: Driver, place: Place, roused: threading.Event) -> None:
-    run = begin(both, "deadline", soon())
+@pytest.mark.parametrize("models", [("s", "far"), ("far",)], ids=["the best so far answers", "nothing has come"])
+def test_a_deadline_ends_the_wait(both: Driver, place: Place, roused: threading.Event, models: tuple[str, ...]) -> None:
+    run = begin(both, "deadline", soon(), *models)
     assert both.carry(run) == []
     until(roused.is_set)
     assert both.carry() == [run]
+    assert place.cancelled == [0]
+    place.bring()
+    assert not both.has_work
+    if models == ("far",):
+        assert isinstance(run.outcome, DeadlineError)
+        return
     assert said(run) == "s"
     assert isinstance(run.outcome, Decision)
     assert not run.outcome.cut_short
-    assert place.submitted[0][1].is_cancelled
-    place.bring()
-    assert said(run) == "s"
-    assert not both.has_work
 
 
 def test_nothing_is_waited_for_once_the_best_is_there(
@@ -135,7 +131,7 @@ def test_nothing_is_waited_for_once_the_best_is_there(
     engines["s"].place.enter(1)
     run = begin(both, "deadline", soon(FAR_S))
     assert both.carry(run) == []
-    (timer, _) = run.shared.pending
+    timer = run.shared.cancellations[0].__self__
     assert isinstance(timer, Timer)
     place.bring()
     assert both.carry() == [run]
@@ -195,14 +191,6 @@ def test_what_fails_elsewhere_costs_nothing_where_something_comes(both: Driver, 
     place.bring(error=EngineDiedError("the link is gone"))
     assert both.carry() == [alone]
     assert isinstance(alone.outcome, EngineDiedError)
-
-
-def test_nothing_by_the_deadline_is_told(both: Driver, roused: threading.Event) -> None:
-    run = begin(both, "deadline", soon(), "far")
-    assert both.carry(run) == []
-    until(roused.is_set)
-    assert both.carry() == [run]
-    assert isinstance(run.outcome, DeadlineError)
 
 
 @pytest.mark.parametrize(("kind", "is_refused"), [("first", False), ("deadline", False), ("all", True)])
@@ -283,10 +271,10 @@ def test_what_is_sent_out_after_its_result_came_from_another_place_is_cancelled(
     class Slow(Place):
         """Its request is on its way only after the other's result is there."""
 
-        def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Handle:
-            handle = super().submit(model, run, arrived)
+        def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+            cancel = super().submit(model, run, arrived)
             place.bring()
-            return handle
+            return cancel
 
     slow = Slow()
     queues = {"far": ModelQueue("far", None, runner=place), "slow": ModelQueue("slow", None, runner=slow)}
@@ -294,4 +282,4 @@ def test_what_is_sent_out_after_its_result_came_from_another_place_is_cancelled(
     run = begin(driver, "first", None, "far", "slow")
     assert driver.carry(run) + driver.carry() == [run]
     assert said(run) == "far"
-    assert slow.submitted[0][1].is_cancelled
+    assert slow.cancelled == [0]

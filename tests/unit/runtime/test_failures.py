@@ -22,11 +22,20 @@ from tests.unit.runtime.driving import (
 )
 
 
-def test_a_failing_model_fails_its_requests_alone(driver: Driver, engines: dict[str, TableEngine]) -> None:
-    engines["s"].failure = EngineFailedError("out of memory")
+@pytest.mark.parametrize("fault", ["out of memory", "not finite: nan", "not finite: inf", "damaged file"])
+def test_a_model_that_cannot_answer_fails_its_requests_alone(
+    driver: Driver, engines: dict[str, TableEngine], fault: str
+) -> None:
+    words, _, number = fault.partition(": ")
+    if number:
+        engines["s"].margin = float(number)
+    elif fault == "damaged file":
+        driver.queues["s"] = ModelQueue("s", None, unavailable=fault)
+    else:
+        engines["s"].failure = EngineFailedError(fault)
     outcome = finish(driver, request_run(Single("s")))
     assert isinstance(outcome, ModelUnavailableError)
-    assert "out of memory" in str(outcome)
+    assert words in str(outcome)
     cascaded = finish(driver, request_run(CASCADE))
     assert isinstance(cascaded, Decision)
     assert cascaded.prediction.model == "m"
@@ -44,21 +53,6 @@ def test_a_defect_ends_each_run_of_its_batch_and_frees_the_engine(
         assert driver.carry(requests[1]) == requests
     assert [request.outcome for request in requests] == [defect, defect]
     assert isinstance(finish(driver, request_run(Single("m"))), Decision)
-
-
-@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
-def test_numbers_that_are_not_finite_are_no_prediction(
-    driver: Driver, engines: dict[str, TableEngine], odd: float
-) -> None:
-    engines["s"].margin = odd
-    assert isinstance(finish(driver, request_run(Single("s"))), ModelUnavailableError)
-
-
-def test_a_model_that_did_not_load_is_unavailable_with_its_reason(driver: Driver) -> None:
-    driver.queues["s"] = ModelQueue("s", None, unavailable="damaged file")
-    outcome = finish(driver, request_run(Single("s")))
-    assert isinstance(outcome, ModelUnavailableError)
-    assert "damaged file" in str(outcome)
 
 
 def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[str, TableEngine], clock: Clock) -> None:
@@ -82,22 +76,7 @@ def test_an_engine_s_own_limit_ends_a_batch(driver: Driver, engines: dict[str, T
     assert len(batch.runs) == 2
 
 
-def test_a_run_that_died_with_its_engine_waits_for_it_and_is_run_again(
-    driver: Driver, engines: dict[str, TableEngine]
-) -> None:
-    request = request_run(Single("m"))
-    assert died_while_running(driver, engines["m"], request) == []
-    assert driver.waiting
-    assert driver.waiting.take() is None, "it is away"
-    come_back(engines["m"])
-    again = taken(driver)
-    assert driver.execute(again) == [request]
-    assert isinstance(request.outcome, Decision)
-    assert engines["m"].batches == [1, 1]
-    assert [run.model for run in request.ran] == ["m"], "what died is no run"
-
-
-def test_runs_that_died_together_are_run_again_in_their_order_and_first(
+def test_runs_that_died_with_their_engine_wait_for_it_and_are_run_again_in_their_order_and_first(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
     requests = [request_run(Single("m")) for _ in range(3)]
@@ -107,9 +86,15 @@ def test_runs_that_died_together_are_run_again_in_their_order_and_first(
     queue(driver, requests[2])
     go_away(engines["m"])
     assert driver.execute(batch) == []
+    assert driver.waiting
+    assert driver.waiting.take() is None, "it is away"
     come_back(engines["m"])
     again = taken(driver)
     assert [requests.index(one) for one in again.runs] == [0, 1, 2]
+    assert driver.execute(again) == requests
+    assert all(isinstance(request.outcome, Decision) for request in requests)
+    assert engines["m"].batches == [2, 3]
+    assert [run.model for run in requests[0].ran] == ["m"], "what died is no run"
 
 
 def test_a_run_that_dies_again_is_not_run_a_third_time(driver: Driver, engines: dict[str, TableEngine]) -> None:
@@ -138,10 +123,8 @@ def test_runs_that_wait_for_an_engine_that_is_given_up_fail(driver: Driver, engi
     request, queued = request_run(Single("m")), request_run(Single("m"))
     queue(driver, queued)
     driver.queues["m"].waiting.clear()  # it came a moment after the batch had gone
-    driver._waiting = 0
     died_while_running(driver, engines["m"], request)
     driver.queues["m"].waiting.append(queued)
-    driver._waiting += 1
     go_away(engines["m"], returns=False)
     batch = taken(driver)
     assert driver.execute(batch) == [request, queued]

@@ -12,6 +12,7 @@ from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
 from jetsel.runtime.forecast import load_for_the_next, outlook
+from jetsel.runtime.model_queue import SentImage
 from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, have_run, queue, request_run, taken
 from tests.waiting import LIMIT_S, until
 
@@ -115,7 +116,7 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
         engines[name].load_ms = 100.0
     for name in ("m", "l"):
         engines[name].unload()
-    ahead = outlook(queues, 100.03, 100.0, (4, 4), None, on_device=False)
+    ahead = outlook(queues, 100.03, 100.0, SentImage((4, 4), None))
     assert ahead.budget_ms == pytest.approx(30)
     assert ahead.models_ms == {"s": (2.0, 1.0), "m": (110.0, math.hypot(1, 10)), "l": (140.0, math.hypot(1, 10))}
     load_for_the_next(queues, ["s", "l"], ahead)
@@ -123,6 +124,6 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
     load_for_the_next(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["m"].is_loaded)
     assert not engines["l"].is_loaded, "it is too slow in any case"
-    engines["l"]._failure = "its file is damaged"  # until a moment ago
+    engines["l"]._failures.reason = "its file is damaged"  # until a moment ago
     load_for_the_next(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["l"].is_loaded)

@@ -1,26 +1,39 @@
-"""A calibration serves the models, labels, features and pixels that it was made for; every difference is named."""
+"""Which models a calibration may serve, each difference named; and the models of the policy that answers now."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from jetsel.artefact.calibration import Calibration
+from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import CalibrationError
+from jetsel.features import table_hash
 from jetsel.site.calibration_in_use import check
+from jetsel.site.site import FamilyCalibrations
+from jetsel.zoo import STARTER, scan
 from tests.unit.policies.animals import animals
 
 
 @pytest.fixture
 def calibration() -> Calibration:
-    return animals()
+    return structs.replace(animals(), feature_table=table_hash())
+
+
+def served(labels_sha256: str, decode_px: int) -> Any:
+    return SimpleNamespace(labels=SimpleNamespace(sha256=labels_sha256), decode_px=decode_px)
 
 
 def test_what_it_was_made_for_is_accepted_and_more_models_too(calibration: Calibration) -> None:
-    check(calibration, "a" * 64, calibration.identities, "f" * 64, 64)
-    check(calibration, "a" * 64, calibration.identities | {"extra": "9" * 64}, "f" * 64, 64)
+    check(calibration, served("a" * 64, 64), calibration.identities)
+    check(calibration, served("a" * 64, 64), calibration.identities | {"extra": "9" * 64})
 
 
-def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> None:
+def test_every_difference_is_named_with_the_repair() -> None:
     with pytest.raises(CalibrationError) as raised:
-        check(calibration, "b" * 64, {"small": "1" * 64, "middle": "7" * 64}, "e" * 64, 96)
+        check(animals(), served("b" * 64, 96), {"small": "1" * 64, "middle": "7" * 64})
     message = str(raised.value)
     assert "made for other models: other labels" in message
     assert "another version of the features" in message
@@ -29,3 +42,20 @@ def test_every_difference_is_named_with_the_repair(calibration: Calibration) -> 
     assert "images decoded for 64 px, now for 96" in message
     assert "model small" not in message
     assert "Run `jetsel calibrate" in message
+
+
+FAMILY = scan([STARTER]).families["starter"]
+
+
+def in_use(folder: Path, default: str | None) -> frozenset[str]:
+    config = Config(policy=PolicySettings(default=default))
+    return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).incumbent().models
+
+
+def test_the_models_in_use_are_those_of_the_default_policy(tmp_path: Path) -> None:
+    calibration = FamilyCalibrations("starter", tmp_path, Config(), FAMILY, True, {}).incumbent().calibration
+    assert calibration is not None
+    assert in_use(tmp_path, "single:m") == {"m"}
+    shipped = in_use(tmp_path, None)
+    assert shipped
+    assert shipped <= calibration.identities.keys()

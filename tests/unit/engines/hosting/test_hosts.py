@@ -9,7 +9,7 @@ import jetsel
 from jetsel.engines import EngineFailedError
 from jetsel.engines.hosting.interpreters import default, environment
 from jetsel.engines.hosting.process import HostProcess, HostStart, ask_about
-from jetsel.engines.hosting.residents import Deaths, Rules
+from jetsel.engines.hosting.residents import HostHistory, Rules
 from tests import python36
 from tests.doubles.interpreter import make_interpreter
 from tests.waiting import until
@@ -54,11 +54,11 @@ def test_a_host_says_what_it_has_and_what_it_lacks(tmp_path: Path) -> None:
 
 
 def test_each_start_waits_twice_as_long_up_to_a_limit_and_old_deaths_do_not_count() -> None:
-    deaths = Deaths(Rules(first_pause_s=0.1, longest_pause_s=0.5, window_s=10.0))
+    history = HostHistory(Rules(first_pause_s=0.1, longest_pause_s=0.5, window_s=10.0))
     pauses = []
     for at_s in (0.0, 1.0, 2.0, 3.0, 4.0, 13.5, 30.0):
-        deaths.count(at_s)
-        pauses.append(deaths.pause_s)
+        history.add_end("", at_s)
+        pauses.append(history.pause_s)
     assert pauses == [0.0, 0.1, 0.2, 0.4, 0.5, 0.1, 0.0]
 
 
