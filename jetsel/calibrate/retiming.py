@@ -27,7 +27,6 @@ from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.calibrate.record.workers import Tell
 from jetsel.engines import Engine
-from jetsel.features import table_hash
 from jetsel.policies.registry import kinds_with
 from jetsel.site.calibration_in_use import check
 from jetsel.site.configured import limits_of

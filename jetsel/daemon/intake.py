@@ -65,8 +65,7 @@ class Intake:
             if request.boxes is not None and sized is not None:
                 pixels += pixels_of(request.boxes, sized.width, sized.height)
             load = Load(client, data.nbytes, pixels)
-            deadline_s = None if request.deadline_ms is None else received_s + request.deadline_ms / 1e3
-            given = message.route, request, data, load, snapshot, family, policy, received_s, deadline_s
+            given = message.route, request, data, load, snapshot, family, policy, received_s
             job = Job(*given, front, measured)
             adapts = front is not None or isinstance(policy, Deadline)
             limits = request.deadline_ms, floor_ms, loading_ms
@@ -100,5 +99,5 @@ class Intake:
                     continue
                 self._current.enter(job.snapshot)
                 crops.in_work += 1
-                jobs.append(Job(*given, job.deadline_s, job.front, job.measured, crop))
+                jobs.append(Job(*given, job.front, job.measured, crop))
             return jobs, None if crops.in_work else job.load

@@ -33,7 +33,6 @@ class Job(Struct, eq=False):
     family: ServedFamily
     policy: Policy
     received_s: float
-    deadline_s: float | None = None
     front: Front | None = None  # the policy is chosen from it when the job begins
     measured: MeasuredImage | None = None  # size in the header
     crop: Crop | None = None  # its box; None: the whole image
@@ -51,6 +50,11 @@ class Job(Struct, eq=False):
     def has_promise(self) -> bool:
         """Whether its error rate is promised, so that only the policy itself may answer."""
         return self.family.promises.level(self.message.wrong_at_most) is not None
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Time by which it must be answered, None if the request has no deadline."""
+        return None if self.message.deadline_ms is None else self.received_s + self.message.deadline_ms / 1e3
 
     @property
     def target_s(self) -> float | None:

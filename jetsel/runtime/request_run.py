@@ -19,8 +19,11 @@ class Request(Protocol):
     """The request of a run; in the daemon, a Job."""
 
     message: Classify  # with the id
-    deadline_s: float | None  # on the driver's clock; None: no deadline
     photograph: Photograph | None  # the image; None until it is decoded
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Time by which it must be answered, on the driver's clock; None: no deadline."""
 
     @property
     def is_counted(self) -> bool:

@@ -15,7 +15,6 @@ from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recording, Times
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
-from jetsel.features import table_hash
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.site.calibration_in_use import check
 from jetsel.site.site import Incumbent
