@@ -52,10 +52,10 @@ def main() -> None:
         _publish(storage, family, read_key(Path(key)), Path(folder))
         _simulate(storage, family, args.devices, args.lines)
         with _timed("uploads become Parquet", steps):
-            table = Metadata(storage)
-            table.gather()
+            metadata = Metadata(storage)
+            metadata.gather()
         with _timed("lines add up by device", steps):
-            devices = read_devices(table)
+            devices = read_devices(metadata)
         with _timed("all devices are planned", steps):
             planner = Planner(storage, trusted)
             proposals = [planner.propose(name, device) for name, device in devices.items()]
