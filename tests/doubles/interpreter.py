@@ -46,7 +46,8 @@ def make_interpreter(
     (folder / "bin" / "python").symlink_to(found["executable"])
     lines = []
     if tensorrt is not None:
-        lines.append(str(HERE / f"trt{tensorrt.replace('.', '')}"))
+        offer = f"from trt_double.offer import offer\n\nglobals().update(offer({tensorrt!r}))\ndel offer\n"
+        (packages / "tensorrt.py").write_text(offer)
     if tensorrt is not None or pycuda:
         lines.append(str(HERE / "common"))
     if not pycuda:

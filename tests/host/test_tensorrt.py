@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jetsel.engines.base import EngineFailedError
-from tests.contract.tiny import matrix_model
+from tests.contract.tiny import PIXELS, matrix_model
 from tests.doubles.interpreter import GENERATIONS
 from tests.host.bench import COUNTING, Begin, benches, pixels
 
@@ -17,13 +17,6 @@ from tests.host.bench import COUNTING, Begin, benches, pixels
 def start(tmp_path: Path) -> Iterator[Begin]:
     with benches(tmp_path) as begin:
         yield begin
-
-
-def test_hello_describes_a_tx2(start: Begin) -> None:
-    about = start("8.2").process.about
-    gpu = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "is_integrated": True, "fast_int8": False}
-    assert (about["backend"], about["version"], about["libraries"]["cuda"]) == ("tensorrt", "8.2.1.8", "10.2")
-    assert about["gpu"] == gpu
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -51,16 +44,6 @@ def test_engines_move_when_one_that_needs_more_scratch_memory_comes(start: Begin
     assert bench.unload(1)["ok"]
     assert bench.load(3, name="much")["ok"]
     assert bench.infer(pixels(1), 3)["logits"].tolist() == [[1224, 1260, 1296, 1332]]
-
-
-@pytest.mark.parametrize("generation", ["10", "11"])
-def test_an_engine_that_takes_half_precision_is_given_it(start: Begin, generation: str) -> None:
-    bench = start(generation, profile="orin")
-    assert bench.build(matrix_model(COUNTING, embedding=False, is_half=True), precision="fp16", is_half=True)["ok"]
-    loaded = bench.load()
-    assert loaded["embedding_width"] is None
-    # 0.1 is 0.0999755859375 as a half; 612 times that is 61.185, and halves are 1/32 apart there, 1/16 above 64.
-    assert bench.infer(pixels(0.1))["logits"].tolist() == [[61.1875, 63.0, 64.8125, 66.5625]]
 
 
 @pytest.mark.parametrize(
@@ -136,21 +119,33 @@ def test_a_double_offers_what_the_real_bindings_have_and_no_more(table: Path) ->
         assert set(attributes) <= set(real["classes"][name]), name
 
 
-@pytest.mark.parametrize(("generation", "is_half"), [("8.2", False), ("8.2", True), ("8.6", False), ("10", False)])
-def test_fp16_is_a_flag_of_the_builder(start: Begin, generation: str, is_half: bool) -> None:
+@pytest.mark.parametrize(
+    ("generation", "is_half", "is_half_file"),
+    [
+        ("8.2", False, False),
+        ("8.2", True, False),
+        ("8.6", False, False),
+        ("10", False, False),
+        ("10", True, True),
+        ("11", True, True),
+    ],
+)
+def test_fp16_is_a_flag_of_the_builder_or_in_the_file(
+    start: Begin, generation: str, is_half: bool, is_half_file: bool
+) -> None:
     bench = start(generation)
-    assert bench.build(matrix_model(COUNTING), precision="fp16", is_half=is_half)["notes"] == []
-    assert bench.load()["ok"]
+    onnx = matrix_model(COUNTING, embedding=not is_half_file, is_half=is_half_file)
+    assert bench.build(onnx, precision="fp16", is_half=is_half)["notes"] == []
+    assert bench.load()["embedding_width"] == (None if is_half_file else PIXELS)
     # 0.1 is 0.0999755859375 as a half; 612 times that is 61.185, and halves are 1/32 apart there, 1/16 above 64.
     assert bench.infer(pixels(0.1))["logits"].tolist() == [[61.1875, 63.0, 64.8125, 66.5625]]
 
 
-def test_tensorrt_11_takes_fp16_from_an_fp16_file_alone(start: Begin) -> None:
+def test_tensorrt_11_takes_no_fp16_from_another_file(start: Begin) -> None:
     bench = start("11")
     refused = bench.build(matrix_model(COUNTING), precision="fp16")
     assert (refused["ok"], refused["code"]) == (False, "unsupported")
     assert "only from an FP16 file" in refused["message"]
-    assert bench.build(matrix_model(COUNTING, embedding=False, is_half=True), precision="fp16", is_half=True)["ok"]
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -1,4 +1,4 @@
-"""What every file of jetsel keeps to: imports point down, and what serves loads little and reads no wall clock."""
+"""What every file keeps to: imports point down, what serves loads little and reads no wall clock, tests have rules."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import jetsel
-from tests import layers
+from tests import layers, rules
 
 PACKAGE = Path(jetsel.__file__).parent
 
@@ -21,6 +21,10 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 
 def test_every_import_points_down() -> None:
     assert layers.findings(PACKAGE) == []
+
+
+def test_every_test_holds_to_the_rules() -> None:
+    assert rules.findings(Path(__file__).parents[1]) == []
 
 
 def test_the_running_daemon_loads_no_heavy_library() -> None:

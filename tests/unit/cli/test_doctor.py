@@ -12,14 +12,13 @@ from jetsel import __version__
 from jetsel.base.config import Config, Models, Power, ServerSettings
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.base.host_settings import HostSettings
-from jetsel.base.weights import Weights
 from jetsel.cli.checks import Finding, Subject, board, daemon, installation, models, tensorrt
 from jetsel.cli.doctor import subject_of
 from jetsel.engines.building.plans import wanted_key
 from jetsel.power.idle import save
 from jetsel.power.machine import Fact, Machine
 from jetsel.zoo import STARTER
-from jetsel.zoo.store import scan
+from tests.contract.opening import weights_of
 from tests.data.sysfs_trees import tree, write
 from tests.unit.client.peer import Peer, daemon_like
 from tests.unit.engines.building.test_plans import put as put_engine
@@ -99,19 +98,13 @@ def test_what_is_missing_is_told_and_a_failure_only_where_tensorrt_is_used(setti
 def test_engines_that_fit_are_stale_or_are_missing_are_told_apart(tmp_path: Path) -> None:
     about, settings = {"version": "8.2.1.8", "gpu": GPU}, HostSettings(engines=str(tmp_path))
     backends = dict.fromkeys(("xs", "s", "xl"), "tensorrt")
-    put_engine(tmp_path, wanted_key(weights_of("xl"), settings, about))
-    put_engine(tmp_path, wanted_key(weights_of("s"), settings, {**about, "version": "8.0.1.6"}))
+    put_engine(tmp_path, wanted_key(weights_of(STARTER / "xl.onnx"), settings, about))
+    put_engine(tmp_path, wanted_key(weights_of(STARTER / "s.onnx"), settings, {**about, "version": "8.0.1.6"}))
     told = found(tensorrt, GOOD, models=Models(backends=backends), host=settings)
     assert list(told) == ["Python", "xs", "s", "xl"]
     assert told["xl"].state == "ok"
     assert (told["s"].state, "8.0.1.6" in told["s"].said) == ("failed", True)
     assert (told["xs"].state, told["xs"].repair) == ("failed", "run: jetsel models build xs")
-
-
-def weights_of(name: str) -> Weights:
-    (family,) = scan([STARTER]).families.values()
-    (model,) = [model for model in family.models if model.manifest.name == name]
-    return model.weights(len(family.labels.names))
 
 
 # The board and its sensors.

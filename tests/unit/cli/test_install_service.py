@@ -29,22 +29,11 @@ def install(*options: str) -> subprocess.CompletedProcess[str]:
 
 def test_every_file_of_the_service_is_filled_in_and_has_a_place() -> None:
     files = {str(path): text for path, text in system_files(EXECUTABLE).items()}
-    assert set(files) == {
-        "/etc/systemd/system/jetsel-agent.service",
-        "/etc/systemd/system/jetsel-agent.timer",
-        "/etc/systemd/system/jetsel-calibrate@.service",
-        "/etc/systemd/system/jetsel-calibrate@.timer",
-        "/etc/systemd/system/jetsel-gateway.service",
-        "/etc/systemd/system/jetsel-review.service",
-        "/etc/systemd/system/jetsel-watch.service",
-        "/etc/systemd/system/jetsel.service",
-        "/etc/systemd/system/jetsel.socket",
-        "/etc/sysusers.d/jetsel.conf",
-        "/etc/tmpfiles.d/jetsel.conf",
-        "/etc/udev/rules.d/60-jetsel-sensors.rules",
-        "/usr/local/share/jetsel/grafana/dashboard.json",
-        "/usr/local/share/jetsel/grafana/rules.yml",
-    }
+    templates = [path.relative_to(TEMPLATES) for path in TEMPLATES.rglob("*") if path.is_file()]
+    names = sorted(path.name for path in templates if path.parts[0] not in {"user", "deb"})
+    assert sorted(Path(path).name for path in files) == names
+    places = {"/etc/systemd/system", "/etc/sysusers.d", "/etc/tmpfiles.d", "/etc/udev/rules.d"}
+    assert {str(Path(path).parent) for path in files} == places | {"/usr/local/share/jetsel/grafana"}
     assert not any("@EXECUTABLE@" in line for text in files.values() for line in text.splitlines() if line[:1] != "#")
     assert f"ExecStart={EXECUTABLE} serve\n" in files["/etc/systemd/system/jetsel.service"]
 

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
-import onnx as onnx_package
 import pytest
 from typer.testing import CliRunner
 
 from jetsel.base.names import RULE
 from jetsel.cli.app import app
 from jetsel.zoo import scan
-from jetsel.zoo.conventions import convention
 from jetsel.zoo.manifest import Preprocessing
 from jetsel.zoo.onnx_model import read_model
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
@@ -19,7 +17,6 @@ from tests.unit.cli.model_commands import add, only_model, run
 from tests.unit.daemon.families import put_family
 from tests.unit.zoo.networks import network
 
-UINT8 = 2  # of TensorProto.DataType
 SOFTMAX = ("Softmax", "scores", "shares")
 
 
@@ -70,17 +67,6 @@ def test_what_was_put_right_is_printed(own: Path, tmp_path: Path, labels: Path) 
     assert "; changed from a file of sha256 " in only_model(own).manifest.provenance.source
 
 
-def test_a_model_that_takes_levels_needs_no_mean(own: Path, tmp_path: Path, labels: Path) -> None:
-    model = onnx_package.ModelProto.FromString(network(elem_type=UINT8))
-    model.graph.node[0].input[0] = "numbers"
-    model.graph.node.insert(0, onnx_package.helper.make_node("Cast", ["images"], ["numbers"], to=1))
-    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
-    said = run("add", tmp_path / "net.onnx", "--labels", labels)
-    spec = only_model(own).manifest.input
-    assert (spec.mean, spec.std) == ((0, 0, 0), (1 / 255, 1 / 255, 1 / 255))
-    assert "uint8 input of net.onnx: mean 0 0 0; std" in said
-
-
 def test_a_folder_that_describes_its_model_needs_no_option(own: Path, onnx: Path, tmp_path: Path) -> None:
     folder = tmp_path / "My Drinks"
     folder.mkdir()
@@ -99,32 +85,6 @@ def test_a_folder_that_describes_its_model_needs_no_option(own: Path, onnx: Path
     assert manifest.preprocessing == Preprocessing(source="preprocessor_config.json")
     assert "preprocessor_config.json: resize stretch" in said.replace("interpolation antialiased-bicubic; ", "")
     assert "config.json: labels 3 classes" in said
-
-
-def test_a_model_is_prepared_as_a_framework_does_by_its_name(own: Path, onnx: Path, labels: Path) -> None:
-    command = ("add", onnx, "--labels", labels)
-    assert "--like ultralytics|torchvision|" in run(*command, status=1)
-    assert "no convention torchvison (did you mean torchvision?)" in run(*command, "--like", "torchvison", status=1)
-    assert "--like keras: resize stretch; crop none; channels bgr" in run(*command, "--like", "keras")
-    manifest = only_model(own).manifest
-    assert manifest.input == convention("keras", WIDTH_PX, HEIGHT_PX)
-    assert manifest.preprocessing == Preprocessing(source="--like keras")
-    assert "names the classes: use --labels FILE" in run("add", onnx, "--like", "keras", status=1)
-
-
-def test_two_tasks_with_the_same_classes_are_two_families(own: Path, onnx: Path, labels: Path, tmp_path: Path) -> None:
-    add(onnx, labels, "--family", "cups", "--name", "first")
-    assert "in one cascade with it, use --family cups" in add(onnx, labels, "--name", "second")
-    (tmp_path / "kitchen").mkdir()
-    copies = [(tmp_path / "kitchen" / path.name) for path in (onnx, labels)]
-    for path, copy in zip((onnx, labels), copies, strict=True):
-        copy.write_bytes(path.read_bytes())
-    said = add(*copies, status=1)
-    assert "family drinks has the same classes" in said
-    assert "--replace" not in said
-    add(*copies, "--family", "kitchen")
-    found = {name: [one.manifest.name for one in family.models] for name, family in scan([own]).families.items()}
-    assert found == {"cups": ["first"], "drinks": ["second"], "kitchen": ["tiny-net"]}
 
 
 @pytest.mark.parametrize("wrong", ["My Flowers", "日本", "../x", "a" * 65, "Aé"])

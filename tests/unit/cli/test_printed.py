@@ -19,11 +19,7 @@ from jetsel.cli.status_text import details, family_lines, fault_lines, headline,
 from jetsel.cli.terminal import console, promises_table
 from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, PowerStatus
-from jetsel.wire.status import (
-    HostStatus,
-    PromiseStatus,
-    ReloadStatus,
-)
+from jetsel.wire.status import HostStatus, PromiseStatus, ReloadStatus
 from tests.unit.client.peer import BOUNDS_MS, UNMEASURED, Seen, answer, status
 from tests.unit.hollow import hollow
 
@@ -62,13 +58,6 @@ def test_a_family_names_its_policy_its_models_and_why_one_is_unavailable() -> No
     assert lines[-2:] == ["  ready on onnxruntime: m (7 runs)", "  big is unavailable: out of memory"]
     other = family_lines(replace(FAMILY, fallback=None, calibration="number 3", objective="time"))
     assert [part.split(": ")[1] for part in other[1].split(";")] == ["refuse", "number 3 (to save time)"]
-
-
-def test_models_that_are_not_calibrated_are_named_with_the_command_that_finds_whether_they_pay() -> None:
-    assert not any("not calibrated" in line for line in family_lines(FAMILY))
-    line = family_lines(replace(FAMILY, name="yard", not_calibrated=["m-night", "s-night"]))[-1]
-    assert line.startswith("  not calibrated: m-night, s-night: ")
-    assert "`jetsel calibrate IMAGES --family yard`" in line
 
 
 def test_a_default_promise_that_no_calibration_keeps_has_its_repair() -> None:

@@ -93,15 +93,7 @@ def answer(seen: Seen, label: str = "tabby") -> wire.Answer:
 
 BOUNDS_MS = [2.0, 4.0, 8.0]  # of the histograms, which have a bin more
 
-UNMEASURED = PowerStatus(
-    reason="no power sensor under /sys",
-    total_of=[],
-    dropped=[],
-    out_of_conditions=[],
-    models=[],
-    policies=[],
-    judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0, None),
-)
+UNMEASURED = PowerStatus(reason="no power sensor under /sys", judged=EstimatesJudged(None, None, 0.0, 0.0, 0, 0))
 
 
 def status(seen: Seen) -> wire.StatusReply:
@@ -110,17 +102,7 @@ def status(seen: Seen) -> wire.StatusReply:
         ModelStatus("m", "1.0.0", "ready", None, 7, "onnxruntime", 3, 53.125),
         ModelStatus("big", "1.0.0", "unavailable", "out of memory", 0, "tensorrt"),
     ]
-    family = FamilyStatus(
-        "f",
-        2,
-        models,
-        ["single:m", "cascade"],
-        "cascade",
-        "it does best",
-        "m",
-        None,
-        [],
-    )
+    family = FamilyStatus("f", 2, models, ["single:m", "cascade"], "cascade", "it does best", "m")
     return wire.StatusReply(
         v=1,
         id=seen.request.id,

@@ -77,11 +77,3 @@ def test_models_policies_and_choosing_add_up(tmp_path: Path) -> None:
     ]
     assert sums.chooser.known_j == pytest.approx(0.004)
     assert sums.totals() == (pytest.approx(0.104), 4, 1)
-
-
-def test_what_is_not_known_has_a_reason() -> None:
-    sums = Estimates()
-    sums.add(answer("chain", None, "s"), True, None)
-    (policy,) = sums.policies()
-    assert (policy.joules, policy.mean_mj) == (None, None)
-    assert sums.chooser.known_j is None

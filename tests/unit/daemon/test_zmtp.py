@@ -15,7 +15,6 @@ from tests.system.raw import frame, greeting, message, ready
 
 MESSAGE_BYTES = 150_000
 HELLO = greeting() + ready()
-SAID = b"\x04\x29\x05READY\x0bSocket-Type\x00\x00\x00\x06ROUTER\x08Identity\x00\x00\x00\x00"
 
 
 class Pair:
@@ -51,12 +50,6 @@ def pair() -> Iterator[Pair]:
     made.close()
 
 
-def test_a_peer_is_told_that_it_may_ask_once_it_has_greeted(pair: Pair) -> None:
-    assert pair.tell(greeting()) == []
-    assert pair.said() == SAID
-    assert pair.tell(ready() + b"\x00\x02{}") == [[b"{}"]]
-
-
 SIZES = st.sampled_from([0, 1, 255, 256, IN_PLACE_BYTES - 1, IN_PLACE_BYTES, 5000, 60_000])
 
 
@@ -75,13 +68,6 @@ def test_messages_come_as_they_were_sent_however_they_are_cut(messages: list[lis
     assert found == sent
     assert pair.connection.held_bytes == 0
     pair.close()
-
-
-def test_what_is_not_whole_is_counted_and_given_back(pair: Pair) -> None:
-    assert pair.tell(HELLO + frame(bytes(5000), announced=90_000)) == []
-    assert pair.connection.held_bytes == 5000
-    assert len(pair.tell(bytes(85_000))) == 1
-    assert pair.connection.held_bytes == 0
 
 
 def test_a_part_holds_no_more_than_is_counted_whatever_came_with_it(pair: Pair) -> None:

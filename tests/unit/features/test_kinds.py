@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jetsel.features import KINDS, SIZE, extract
+from jetsel.features import SIZE, extract
 
 DRAW = np.random.default_rng(4)
 GRASS = cv2.GaussianBlur(DRAW.integers(0, 256, (256, 256, 3), np.uint8), (0, 0), 1.5)
@@ -46,7 +46,3 @@ def test_noise_is_measured_in_grey_levels_and_hardly_moved_by_edges(deviation):
     bgr = np.repeat(np.clip(np.rint(noisy), 0, 255).astype(np.uint8)[:, :, None], 3, axis=2)
     assert kind(bgr, "noise") == pytest.approx(deviation, rel=0.25)
     assert kind(np.repeat(scene.astype(np.uint8)[:, :, None], 3, axis=2), "noise") < 1
-
-
-def test_an_image_of_one_pixel_has_every_kind():
-    assert np.isfinite(extract(np.full((1, 1, 3), 200, np.uint8), KINDS)).all()

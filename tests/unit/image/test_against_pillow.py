@@ -12,18 +12,7 @@ from PIL import Image, ImageOps
 
 from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.image import decode
-from tests.unit.image.files import (
-    LIMITS,
-    canvas,
-    drawing,
-    encoded,
-    interlaced,
-    png,
-    png_chunk,
-    riff,
-    tiff,
-    webp_chunk,
-)
+from tests.unit.image.files import LIMITS, canvas, drawing, encoded, interlaced, png, png_chunk, riff, tiff, webp_chunk
 from tests.unit.image.mutants import mutants
 
 WHOLE_PX = 1_000_000

@@ -81,10 +81,6 @@ def test_a_camera_is_named_by_its_place_and_two_have_not_one_name(tmp_path: Path
         read(tmp_path, camera * 2, CAMERAS)
 
 
-def test_the_daemon_does_not_decode_what_an_add_on_reads(tmp_path: Path) -> None:
-    assert read(tmp_path, "[fleet]\nurrl = 1\n[server]\nworkers = 3", CORE).server.workers == 3
-
-
 def test_the_address_is_the_one_given_or_the_configurations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JETSEL_ENDPOINT", raising=False)
     config = tmp_path / "jetsel.toml"

@@ -47,7 +47,9 @@ def test_the_owners_environment_stands_and_a_jetson_gets_what_numpy_needs() -> N
 
 def test_a_host_says_what_it_has_and_what_it_lacks(tmp_path: Path) -> None:
     about = ask_about(HostStart(str(make_interpreter(tmp_path / "whole", "8.2")), "tensorrt"))
-    assert (about["version"], about["gpu"]["compute_capability"]) == ("8.2.1.8", "6.2")
+    gpu = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "is_integrated": True, "fast_int8": False}
+    assert (about["backend"], about["version"], about["libraries"]["cuda"]) == ("tensorrt", "8.2.1.8", "10.2")
+    assert about["gpu"] == gpu
     bare = make_interpreter(tmp_path / "bare", None, pycuda=False)
     with pytest.raises(EngineFailedError, match=r"tensorrt \(ModuleNotFoundError.*pycuda \(.*apt install"):
         ask_about(HostStart(str(bare), "tensorrt"))
