@@ -79,8 +79,8 @@ def is_plain(layer: nn.Module, side: int | None) -> bool:
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or set(layer.dilation) != {1}:
         return False
     if side is None:
-        return max(layer.kernel_size) > 1
-    return layer.kernel_size == (side, side) and padding_of(layer) == (0, 0)
+        return bool(max(layer.kernel_size) > 1)
+    return bool(layer.kernel_size == (side, side)) and padding_of(layer) == (0, 0)
 
 
 def padding_of(layer: nn.Conv2d) -> tuple[int, int]:

@@ -168,10 +168,10 @@ def run(
 
 
 def _stop_signal() -> threading.Event:
-    """Return an event that SIGINT and SIGTERM set from now on.
+    """Return an event that SIGINT and SIGTERM set from now on; call it before any camera begins.
 
-    Call it before any camera begins. An exception, as KeyboardInterrupt, could end the interpreter while a camera's
-    thread is in OpenCV, which then aborts the process: Python ends the thread inside a destructor of C++.
+    A KeyboardInterrupt could end the interpreter while a thread is in OpenCV: Python ends that thread inside a
+    destructor of C++, which aborts the process.
     """
     is_stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -202,7 +202,9 @@ def _until_end(cameras: Cameras, is_stopping: threading.Event, at_look: Callable
 
 def _watch_configured(path: Path | None, endpoint: str | None) -> None:
     """Watch the configured cameras, and read the file again on SIGHUP. Raises ConfigError."""
-    from jetsel.addons.cameras.cameras import Cameras, one_thread_each
+    import cv2
+
+    from jetsel.addons.cameras.cameras import Cameras
 
     is_due, notifier = threading.Event(), Notifier.from_environment()
     read, context = _configured(path, endpoint)
@@ -212,7 +214,8 @@ def _watch_configured(path: Path | None, endpoint: str | None) -> None:
             "what it may have"
         )
     signal.signal(signal.SIGHUP, lambda *_: is_due.set())
-    one_thread_each()
+    os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")  # many cameras share few processors, and memory
+    cv2.setNumThreads(1)
     is_stopping = _stop_signal()
     cameras = Cameras(read, context)
     notifier.ready(f"watching {len(read)} cameras")
