@@ -20,7 +20,7 @@ from calibration.imagenet.optimize import LEARNED_FROM
 from calibration.optimizing.material import drawn
 from calibration.starter.calibrate import LIMITS
 from jetsel.image import InputSpec
-from jetsel.train.optimize.material import normalised, pixels
+from jetsel.train.images import normalised, pixels
 from jetsel.zoo.pretrained import RANGES, RUNGS, SPEC, WHEELS, fetch, graph_in
 from jetsel.zoo.quantising import tensors
 

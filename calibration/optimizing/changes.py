@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from torch import nn
 
-from calibration.optimizing.rules import RULES
+from calibration.optimizing.rules import RULES, Rule, prune_by
 from calibration.optimizing.separable import separable
+from jetsel.train.images import Tell
 from jetsel.train.optimize.distil import Lesson
 from jetsel.train.optimize.factorise import low_rank, one_d
-from jetsel.train.optimize.material import Tell
-from jetsel.train.optimize.steps import Change, pruned
+from jetsel.train.optimize.steps import Change, prunable, training
 
 
 def _factorising(replace: Callable[[nn.Module, float], int]) -> Change:
@@ -22,8 +21,17 @@ def _factorising(replace: Callable[[nn.Module, float], int]) -> Change:
     return change
 
 
+def _pruning(rule: Rule) -> Change:
+    def change(net: nn.Module, share: float, lesson: Lesson, tell: Tell) -> int:
+        went = prune_by(rule, prunable(net, lesson), training(lesson, tell), share=share)
+        net.cpu()
+        return went
+
+    return change
+
+
 CHANGES: Mapping[str, Change] = {
-    **{name: partial(pruned, rule=rule) for name, rule in RULES.items()},
+    **{name: _pruning(rule) for name, rule in RULES.items()},
     "svd": _factorising(low_rank),
     "one-d": _factorising(one_d),
     "separable": _factorising(separable),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
-from jetsel.train.optimize.compress import for_size, operations
+from jetsel.train.optimize.compress import for_size, shapes_of
 from jetsel.zoo import Model, scan
 from jetsel.zoo.adding import derived
 from jetsel.zoo.onnx_model import inputs_of, model_in, parameters, read_model
@@ -215,6 +216,20 @@ class FileFacts(Struct, frozen=True):
     gzipped_bytes: int
     operations: int | None
     recipe: str | None
+
+
+def operations(model: ModelProto) -> int:
+    """Return the multiply-accumulates of convolutions and dense layers for one image.
+
+    model: with a fixed size, see `for_size`, and not quantised.
+    """
+    shapes, total = shapes_of(model), 0
+    for node in model.graph.node:
+        if node.op_type == "Conv":
+            total += math.prod(shapes[node.output[0]][1:]) * math.prod(shapes[node.input[1]][1:])
+        elif node.op_type in ("Gemm", "MatMul") and node.input[1] in shapes:
+            total += math.prod(shapes[node.input[1]])
+    return total
 
 
 def facts_of(model: Model) -> FileFacts:

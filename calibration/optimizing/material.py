@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.image import InputSpec
+from jetsel.train.images import SEED, Tell, normalised, pixels
 from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.material import SEED, Tell, normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 

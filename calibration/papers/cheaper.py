@@ -18,10 +18,10 @@ from calibration.optimizing.beside import tell
 from calibration.starter.calibrate import LIMITS
 from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.image import InputSpec
+from jetsel.train.images import normalised, pixels
 from jetsel.train.optimize.activations import operations
 from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.distil import Lesson, distil
-from jetsel.train.optimize.material import normalised, pixels
 from jetsel.train.optimize.steps import network_of, write
 from jetsel.zoo import STARTER, scan
 from jetsel.zoo.onnx_model import read_model

@@ -23,9 +23,9 @@ from calibration.optimizing.clustered import clustered
 from calibration.optimizing.material import drawn
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
+from jetsel.train.images import normalised, pixels
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.material import normalised, pixels
 from jetsel.zoo import Family, Model, scan
 from jetsel.zoo.onnx_model import inputs_of, read_model
 

@@ -15,10 +15,10 @@ from itertools import count
 import torch
 from torch import Tensor, nn
 
-from calibration.optimizing.rules import RULES
+from calibration.optimizing.rules import RULES, Rule, prune_by
 from calibration.papers.cheaper import COLUMNS, SEED, Trial, add_arguments, trial
 from calibration.papers.tables import table, written
-from jetsel.train.optimize.activations import PrunableNetwork, Rule, prune
+from jetsel.train.optimize.activations import PrunableNetwork
 from jetsel.train.optimize.distil import loss_of, view
 from jetsel.train.optimize.steps import last_layer
 
@@ -67,7 +67,7 @@ def pruned(found: Trial, rule: Rule) -> nn.Module:
 
     draw = torch.Generator().manual_seed(SEED)
     shown = [view(found.lesson, rows, draw) for rows in torch.arange(COUNTED).split(CYCLE_BATCH)]
-    prune(PrunableNetwork(net, found.example, shown, (last_layer(net),)), rule, train, share=SHARE, seed=SEED)
+    prune_by(rule, PrunableNetwork(net, found.example, shown, (last_layer(net),)), train, share=SHARE, seed=SEED)
     return net
 
 

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from calibration.optimizing.rules import Combined, Distorted, Outliers, Regularised
+from calibration.optimizing.rules import Combined, Distorted, Outliers, Regularised, Rule, prune_by
 from calibration.papers.counts import counts
 from calibration.papers.tables import table, written
 from jetsel.calibrate.judge.metrics import share_interval
-from jetsel.train.optimize.activations import PrunableNetwork, Rule, operations, prune
+from jetsel.train.optimize.activations import PrunableNetwork, operations
 from jetsel.train.optimize.factorise import one_d
 
 SEEDS = (1, 2)
@@ -96,7 +96,7 @@ def _sum(rule: Rule, seed: int, scale: float | None) -> tuple[int, float]:
             (loss + penalty(trained)).backward()
             optimiser.step()
 
-    prune(PrunableNetwork(net, x[:2], [x[:100_000]], [net[2]]), rule, train, least_left=0.0, seed=seed)
+    prune_by(rule, PrunableNetwork(net, x[:2], [x[:100_000]], [net[2]]), train, seed=seed)
     return net[0].out_features, float(loss.detach())
 
 
@@ -178,7 +178,7 @@ def _coder(shown: Tensor, rule: Rule, seed: int) -> dict[str, list[Any]]:
         losses.append(windows[-1])
         steps.append(len(windows) * CODER_WINDOW)
 
-    prune(PrunableNetwork(net, shown[:2], [shown], [net[9], net[10]]), rule, train, least_left=0.0, seed=seed)
+    prune_by(rule, PrunableNetwork(net, shown[:2], [shown], [net[9], net[10]]), train, seed=seed)
     return {"channels": [net[place].out_channels for place in (0, 3, 6)], "losses": losses, "steps": steps}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,18 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
+from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.base.names import LeftOut, count_reasons
 from jetsel.base.weights import Head
 from jetsel.engines import Engine
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
+from jetsel.train.images import SEED, Tell, read_images
 from jetsel.zoo import Model
 
 FEWEST = 5  # images of each class, of which a fifth is held out
-SEED = 2018
 STEPS = 1000  # limit of the solver's iterations
-
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +54,8 @@ class TrainedHead:
 
 
 class _Seen(NamedTuple):
-    """One image: its class, its embedding by each model, its SHA-256 in hexadecimal and its perceptual hash."""
+    """One image: its embedding by each model, its SHA-256 in hexadecimal and its perceptual hash."""
 
-    number: int
     embeddings: list[NDArray[np.float32]]
     sha256: str
     near_hash: int
@@ -84,28 +80,16 @@ def see(
             f"{', '.join(without)}: gives no embedding, which a head is trained on: name another backbone"
         )
 
-    def one(photograph: tuple[Path, int]) -> _Seen | LeftOut:
-        path, number = photograph
-        try:
-            data = image.read_file(path, limits)
-            decoded = image.decode(data, limits, decode_px)
-        except OSError as fault:
-            return LeftOut(path, f"unreadable: {fault.strerror or fault}")
-        except (BadImageError, ImageTooLargeError) as fault:
-            return LeftOut(path, f"unreadable: {fault}")
+    def observed(data: bytes, decoded: image.Photograph) -> _Seen:
         embeddings = [engines[name].infer(image.model_input(decoded, spec)).embedding for name, spec in specs.items()]
         shown = [embedding[0] for embedding in embeddings if embedding is not None]
-        return _Seen(number, shown, hashlib.sha256(data).hexdigest(), perceptual_hash(decoded.bgr))
+        return _Seen(shown, hashlib.sha256(data).hexdigest(), perceptual_hash(decoded.bgr))
 
-    rows: list[_Seen | LeftOut] = []
-    with ThreadPoolExecutor() as pool:
-        for row in pool.map(one, photographs):
-            rows.append(row)
-            tell("looking at the images", len(rows), len(photographs))
+    rows = read_images([path for path, _ in photographs], limits, decode_px, observed, tell)
     seen_rows = [row for row in rows if isinstance(row, _Seen)]
     return Embedded(
         {name: np.array([row.embeddings[place] for row in seen_rows]) for place, name in enumerate(specs)},
-        np.array([row.number for row in seen_rows], np.int64),
+        np.array([n for (_, n), row in zip(photographs, rows, strict=True) if isinstance(row, _Seen)], np.int64),
         groups(np.array([row.near_hash for row in seen_rows], np.int64)),
         [row.sha256 for row in seen_rows],
         [row for row in rows if isinstance(row, LeftOut)],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,13 @@ from onnx import ModelProto
 from torch import nn
 
 from calibration.optimizing.changes import CHANGES
-from calibration.optimizing.rules import RULES
+from calibration.optimizing.making import operations
+from calibration.optimizing.rules import RULES, Rule, at_most, prune_by
 from calibration.optimizing.separable import separable
 from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize import activations, steps
-from jetsel.train.optimize.activations import PrunableNetwork, Rule, chosen, prune
-from jetsel.train.optimize.compress import for_size, operations
+from jetsel.train.optimize.activations import PrunableNetwork, below, prune
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.distil import Lesson, distil
 from jetsel.train.optimize.factorise import low_rank, one_d
 from jetsel.train.optimize.steps import Reduction, last_layer, network_of
@@ -134,7 +136,7 @@ EXAMPLE = torch.zeros(2, 3, 64, 64)
 SHOWN = [torch.randn(8, 3, 64, 64, generator=torch.Generator().manual_seed(2))]
 
 
-def untrained(_net: nn.Module, _penalty: Callable[[nn.Module], torch.Tensor]) -> None:
+def untrained(_net: nn.Module, *_penalty: Callable[[nn.Module], torch.Tensor]) -> None:
     """What trains where weights are to stay."""
 
 
@@ -148,15 +150,16 @@ def test_units_that_are_never_above_zero_go_and_the_answers_stay() -> None:
     net[0].bias.data[[2, 7, 11]] = -100.0
     batch = torch.randn(64, 5)
     before = net(batch)
-    assert prune(PrunableNetwork(net, batch[:2], [batch], [net[2]]), Rule(), untrained) == 3
+    assert prune_by(Rule(), PrunableNetwork(net, batch[:2], [batch], [net[2]]), untrained) == 3
     assert net[0].out_features == net[2].in_features == 9
     torch.testing.assert_close(net(batch), before)
 
 
-def test_a_network_with_shortcuts_is_pruned_to_its_share() -> None:
+@pytest.mark.parametrize("way", [prune, partial(prune_by, Rule())], ids=["the product's", "the laboratory's"])
+def test_a_network_with_shortcuts_is_pruned_to_its_share(way: Callable[..., int]) -> None:
     net = network_of(for_size(read_model(STARTER / "s.onnx"), 64, 64), "s")
     before = activations.operations(net, EXAMPLE)
-    prune(PrunableNetwork(net, EXAMPLE, SHOWN, [last_layer(net)]), RULES["plain"], untrained, share=0.5)
+    assert way(PrunableNetwork(net, EXAMPLE, SHOWN, [last_layer(net)]), untrained, share=0.5) > 0
     assert 0.35 * before < activations.operations(net, EXAMPLE) <= 0.5 * before
     assert net(SHOWN[0]).shape == (8, 100)
     widths = [layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)]
@@ -170,22 +173,18 @@ def test_the_combined_rule_penalises_distorts_and_takes_outliers() -> None:
     rule.before_counting(net, torch.Generator().manual_seed(1))
     assert not torch.equal(before, net[0].weight)
     shares = torch.tensor([0.5] * 9 + [0.0])
-    (rows,) = chosen([(net[0], rule.scores(shares))], rule.bound, 0.0, even=False)
-    assert rows == [9], "2.85 deviations below the mean of its layer"
+    assert at_most(rule.scores(shares), rule.bound) == [9], "2.85 deviations below the mean of its layer"
 
 
 def test_some_of_each_layer_stay() -> None:
-    layer = nn.Linear(1, 40)
-    (rows,) = chosen([(layer, torch.zeros(40))], 0.5, 1 / 8)
-    assert len(rows) == 40 - 8  # 5 would be an eighth; they stay in fours
-    (rows,) = chosen([(layer, torch.zeros(40))], 0.5, 0.0, even=False)
-    assert len(rows) == 39
+    assert len(below(torch.zeros(40), 0.5)) == 40 - 8  # 5 would be an eighth; they stay in fours
+    assert len(at_most(torch.zeros(40), 0.5)) == 39
 
 
 def test_a_network_of_outputs_alone_is_refused(tmp_path: Path) -> None:
     net, zeros = nn.Sequential(nn.Linear(5, 2)), torch.zeros(2, 5)
     with pytest.raises(CalibrationError, match="no channel can be removed"):
-        prune(PrunableNetwork(net, zeros, [zeros], [net[0]]), Rule(), untrained, share=0.5)
+        prune(PrunableNetwork(net, zeros, [zeros], [net[0]]), untrained, 0.5)
 
 
 BATCH = torch.randn(2, 16, 9, 11, generator=torch.Generator().manual_seed(1))

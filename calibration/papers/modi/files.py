@@ -16,9 +16,9 @@ from calibration.papers.compression import rounded
 from calibration.starter.calibrate import LIMITS
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec
+from jetsel.train.images import normalised, pixels
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.material import normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Sequence
-
-import cv2
 
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.settings import WatchContext, WatchSettings
@@ -129,9 +126,3 @@ class Cameras:
                     self._context.on_message(trouble)
         with contextlib.suppress(OSError):
             path.unlink()
-
-
-def one_thread_each() -> None:
-    """Make OpenCV and FFmpeg use one thread for each camera, because many cameras share few processors, and memory."""
-    os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")
-    cv2.setNumThreads(1)

@@ -10,7 +10,6 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 import paho.mqtt.client as paho
 
-from jetsel.addons.cameras.mqtt import Broker, BrokerConnection
+from jetsel.addons.cameras.mqtt import BrokerConnection, ServerLogin
 from jetsel.addons.http_client import CUT, Http, Https, read_all
 from jetsel.base.errors import ConfigError
 
@@ -68,23 +67,7 @@ class FrigateError(Exception):
         self.retry = retry
 
 
-@dataclass(frozen=True)
-class FrigateAddress:
-    """Frigate's address and login. password: None for no login."""
-
-    host: str
-    port: int
-    tls: bool
-    user: str | None = None
-    password: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Address for people and events, without the password."""
-        return f"{'frigates' if self.tls else 'frigate'}://{self.host}:{self.port}"
-
-
-def frigate_address(source: str, user: str | None, password: str | None) -> FrigateAddress:
+def frigate_address(source: str, user: str | None, password: str | None) -> ServerLogin:
     """Read frigate://HOST[:PORT] or frigates://HOST[:PORT]; raises ConfigError."""
     try:
         parts = urlsplit(source)
@@ -97,17 +80,18 @@ def frigate_address(source: str, user: str | None, password: str | None) -> Frig
             "--frigate-user and --frigate-password-file"
         )
     is_tls = parts.scheme == "frigates"
-    return FrigateAddress(host, port or (TLS_PORT if is_tls else PORT), is_tls, user, password)
+    return ServerLogin(host, port or (TLS_PORT if is_tls else PORT), user, password, is_tls)
 
 
 class FrigateApi:
     """Frigate's HTTP API. Any thread may call; each request has its own connection. timeout_s: of each call.
 
-    Every method raises FrigateError.
+    name: the address without the password, for people and events. Every method raises FrigateError.
     """
 
-    def __init__(self, address: FrigateAddress, timeout_s: float) -> None:
-        self.name, self._address, self._timeout_s = address.name, address, timeout_s
+    def __init__(self, address: ServerLogin, timeout_s: float) -> None:
+        self.name = f"{'frigates' if address.tls else 'frigate'}://{address.host}:{address.port}"
+        self._address, self._timeout_s = address, timeout_s
         self._lock = threading.Lock()
         self._token: str | None = None
         self._connection: Callable[..., HTTPConnection] = partial(Http, address.host, address.port)
@@ -184,7 +168,7 @@ class FrigateApi:
                 connection.close()
         except (*CUT, ValueError) as error:  # ValueError: a token or host that no request can contain
             words = str(error) or type(error).__name__
-            raise FrigateError(f"{self._address.name}: {words}", retry=True) from None
+            raise FrigateError(f"{self.name}: {words}", retry=True) from None
         cookies = [value for name, value in response.getheaders() if name.lower() == "set-cookie"]
         return response.status, content, cookies
 
@@ -219,7 +203,7 @@ class FrigateMessages:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: ServerLogin,
         prefix: str,
         connected: Callable[[], None],
         received: Callable[[bytes], None],

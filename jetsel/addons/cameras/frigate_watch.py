@@ -22,7 +22,7 @@ from jetsel.addons.cameras.frigate import (
     TrackedObjectMessage,
 )
 from jetsel.addons.cameras.labels import MOST_VOTES, SubLabel, Votes
-from jetsel.addons.cameras.mqtt import Broker
+from jetsel.addons.cameras.mqtt import ServerLogin
 from jetsel.addons.cameras.settings import WatchContext
 from jetsel.addons.cameras.watch import stamp
 from jetsel.base.errors import JetselError
@@ -42,7 +42,7 @@ _LISTED = 500  # objects in one list of Frigate's newest
 
 @dataclass
 class Tracked:
-    """One object of Frigate. Times are of the monotonic clock."""
+    """One object of Frigate, on which one thread works at a time. Times are of the monotonic clock."""
 
     id: str
     camera: str
@@ -91,7 +91,7 @@ class FrigateWatch:
         self,
         api: FrigateApi,
         context: WatchContext,
-        broker: Broker,
+        broker: ServerLogin,
         families: Mapping[str, str],
         request: Mapping[str, Any],
         *,
@@ -141,8 +141,6 @@ class FrigateWatch:
         for client in self._clients:
             client.close()
         self._emit_event("summary", **{f"{name}s": count for name, count in self._counts.items()})
-
-    # Messages of Frigate.
 
     def _received(self, payload: bytes) -> None:
         message = msgspec.json.decode(payload, type=TrackedObjectMessage)
@@ -199,8 +197,6 @@ class FrigateWatch:
             with self._lock:
                 one.seen_s = one.due_s = time.monotonic()
                 one.ended_s = one.seen_s if one.ended_s is None else one.ended_s
-
-    # One object, in one thread at a time.
 
     def _step(self, one: Tracked) -> None:
         try:

@@ -31,8 +31,8 @@ _SENSORS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Broker:
-    """The broker's address and login. tls: with the system's certificate authorities."""
+class ServerLogin:
+    """The address of a broker, or of Frigate, and the login there. tls: with the system's certificate authorities."""
 
     host: str
     port: int
@@ -47,7 +47,7 @@ class BrokerConnection:
     on_message: receives these sentences, from a thread of paho. Set up `client` before `begin`.
     """
 
-    def __init__(self, broker: Broker, on_message: Callable[[str], None]) -> None:
+    def __init__(self, broker: ServerLogin, on_message: Callable[[str], None]) -> None:
         self._broker, self._told, self.trouble = broker, on_message, ""
         self.client = paho.Client(CallbackAPIVersion.VERSION2)
         self.client.username_pw_set(broker.user, broker.password)
@@ -94,7 +94,7 @@ class MqttPublisher:
     returns, from a thread of paho.
     """
 
-    def __init__(self, broker: Broker, node: str, name: str, on_message: Callable[[str], None]) -> None:
+    def __init__(self, broker: ServerLogin, node: str, name: str, on_message: Callable[[str], None]) -> None:
         self._node, self._name = node, name
         self._lock = threading.Lock()
         self._is_connected = False

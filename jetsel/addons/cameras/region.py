@@ -14,10 +14,10 @@ from jetsel.wire import Answer
 class Region:
     """x, y, width, height as shares of the frame, 0 to 1, so that they hold when a camera changes its resolution."""
 
-    def __init__(self, text: str | None) -> None:
-        """Read X,Y,W,H; None means the whole frame. Raises ConfigError with an example."""
+    def __init__(self, text: str) -> None:
+        """Read X,Y,W,H; raises ConfigError with an example."""
         try:
-            x, y, width, height = (float(part) for part in ("0,0,1,1" if text is None else text).split(","))
+            x, y, width, height = (float(part) for part in text.split(","))
         except ValueError:
             x = y = width = height = -1.0
         if not (0 <= x < x + width <= 1 and 0 <= y < y + height <= 1):

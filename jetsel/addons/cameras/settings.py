@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from jetsel.addons.cameras.config import Camera, MqttSettings
 from jetsel.addons.cameras.gate import gate_of
-from jetsel.addons.cameras.mqtt import Broker
+from jetsel.addons.cameras.mqtt import ServerLogin
 from jetsel.addons.cameras.region import Region
 from jetsel.addons.cameras.source import source_of
 from jetsel.base.errors import ConfigError
@@ -34,7 +34,7 @@ class WatchContext(Struct, frozen=True):
     endpoint: str | None
     timeout_ms: float
     max_image_mb: float
-    broker: Broker | None
+    broker: ServerLogin | None
     emit: Callable[[dict[str, Any]], None]
     on_message: Callable[[str], None]
     gives_up: bool = False
@@ -73,20 +73,20 @@ def with_login(camera: Camera) -> str:
     return urlunsplit((parts.scheme, f"{login}@{parts.netloc}", parts.path, parts.query, parts.fragment))
 
 
-def mqtt_broker(mqtt: MqttSettings) -> Broker | None:
+def mqtt_broker(mqtt: MqttSettings) -> ServerLogin | None:
     """Return the configured broker, None without one; raises ConfigError."""
     if mqtt.broker is None:
         return None
     return broker_of(mqtt.broker, mqtt.user, _secret_path(mqtt.password_file), mqtt.tls)
 
 
-def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> Broker:
+def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> ServerLogin:
     """Read HOST, HOST:PORT or [HOST]:PORT, and the password's file; raises ConfigError."""
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
     if match is None or not 0 < (port := int(match[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
         raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
     password = password_of(user, password_file, "--mqtt-user", "--mqtt-password-file")
-    return Broker(match[1] or match[2], port, user, password, tls)
+    return ServerLogin(match[1] or match[2], port, user, password, tls)
 
 
 def password_of(user: str | None, file: Path | None, user_option: str, file_option: str) -> str | None:

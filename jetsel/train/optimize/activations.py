@@ -16,33 +16,11 @@ from torch import Tensor, nn
 
 from jetsel.base.errors import CalibrationError
 
-Penalty = Callable[[nn.Module], Tensor]
-Train = Callable[[nn.Module, Penalty], None]
-Bound = tuple[nn.Module, Tensor]
-"""A layer, and the score of each of its channels, (channels,)."""
-
 MOST_CYCLES = 40
 MOST_AT_ONCE = 0.2  # of the operations: the remaining channels must learn to replace the removed ones
 LEAST_LEFT = 1 / 8  # of a layer's channels, so that no layer vanishes
 TRIED = 12  # bisections of the bound
 TOGETHER, NARROW = 4, 16  # more than 16 channels stay a multiple of four, which processors handle faster
-
-
-class Rule:
-    """The plain rule removes channels that are above zero at no more than `bound` of all places; subclasses vary it."""
-
-    bound = 0.0
-
-    def penalty(self, net: nn.Module) -> Tensor:  # noqa: ARG002  # other rules look at the weights
-        """Return a term that training adds to the loss."""
-        return torch.zeros(())
-
-    def before_counting(self, net: nn.Module, draw: torch.Generator) -> None:
-        """Change the weights before activations are counted."""
-
-    def scores(self, shares: Tensor) -> Tensor:
-        """Return the scores of a layer's channels; channels with at most the bound are removed. shares: (channels,)."""
-        return shares
 
 
 MAKERS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)
@@ -62,48 +40,30 @@ class PrunableNetwork:
     last: Collection[nn.Module]
 
 
-def prune(
-    network: PrunableNetwork,
-    rule: Rule,
-    train: Train,
-    *,
-    share: float | None = None,
-    least_left: float = LEAST_LEFT,
-    seed: int = 0,
-) -> int:
+def prune(network: PrunableNetwork, train: Callable[[nn.Module], None], share: float) -> int:
     """Prune a network in place, in cycles, and return the number of removed channels.
 
-    train: trains the network with a penalty added to its loss. share: of the multiply-accumulates that stays; the bound
-    rises until it is reached. None: the bound is fixed, and pruning ends when no channel is below it. Raises
-    CalibrationError if no channel can be removed.
+    train: trains the network. share: of the multiply-accumulates that stays; the bound below which channels are removed
+    rises until it is reached. Raises CalibrationError if no channel can be removed.
     """
-    net, example, draw = network.net, network.example, torch.Generator().manual_seed(seed)
-    begun = operations(net, example)
+    net, example = network.net, network.example
+    due = share * operations(net, example)
     went = 0
     for _ in range(MOST_CYCLES):
-        train(net, rule.penalty)
-        rule.before_counting(net, draw)
-        scores = channel_scores(network, rule)
-        if not scores:
-            break
-        if share is None:
-            doomed = chosen(scores, rule.bound, least_left, even=False)
-        else:
-            due = max(share * begun, (1 - MOST_AT_ONCE) * operations(net, example))
-            doomed = _risen(network, scores, rule.bound, least_left, due)
-        gone = sum(map(len, doomed))
+        train(net)
+        scores = channel_scores(network)
+        gone = cut_to(network, scores, due) if scores else 0
         went += gone
-        remove(net, example, [(layer, rows) for (layer, _), rows in zip(scores, doomed, strict=True)])
-        if not gone or (share is not None and operations(net, example) <= share * begun):
+        if not gone or operations(net, example) <= due:
             break
-    if not went and share is not None:
+    if not went:
         raise CalibrationError(
             "no channel can be removed: each is tied to the outputs, or its layer has the minimum width; use factorise"
         )
     return went
 
 
-def channel_scores(network: PrunableNetwork, rule: Rule) -> list[Bound]:
+def channel_scores(network: PrunableNetwork) -> list[tuple[nn.Module, Tensor]]:
     """Return the first layer of each group of layers with shared channels, and the channels' scores.
 
     A score is the share of images and places at which a channel is above zero, after a normalisation if one follows:
@@ -127,54 +87,53 @@ def channel_scores(network: PrunableNetwork, rule: Rule) -> list[Bound]:
     bounds = []
     for group in groups:
         score = torch.stack([torch.stack(outputs[layer]).mean(0) for layer in _counted_in(group)]).mean(0).cpu()
-        bounds.append((group[0], rule.scores(score)))
+        bounds.append((group[0], score))
     return bounds
 
 
-def chosen(scores: Sequence[Bound], bound: float, least_left: float, *, even: bool = True) -> list[list[int]]:
-    """Return for each layer the channels whose score is at most the bound, the least active first.
+def cut_to(network: PrunableNetwork, scores: Sequence[tuple[nn.Module, Tensor]], due: float, least: float = 0.0) -> int:
+    """Remove the channels below the lowest bound that leaves `due` operations, and return their number.
 
-    least_left: smallest share of channels that stays; at least one does. even: keep a multiple of TOGETHER channels in
-    layers with more than NARROW.
+    No more than MOST_AT_ONCE of the operations are removed. Bisection finds the bound. least: the lowest to try.
     """
-    units = []
-    for _, score in scores:
-        width = len(score)
-        n_left = max(int((score > bound).sum()), 1, round(least_left * width))
-        if even and width > NARROW:
-            n_left = -(-n_left // TOGETHER) * TOGETHER
-        units.append(score.argsort(stable=True)[: max(0, width - n_left)].tolist())
-    return units
+    net, example = network.net, network.example
+    due = max(due, (1 - MOST_AT_ONCE) * operations(net, example))
+    names: Mapping[nn.Module, str] = {layer: name for name, layer in net.named_modules()}
+    low, high = least, max(float(score.max()) for _, score in scores)
+    for _ in range(TRIED):
+        middle = (low + high) / 2
+        tried = copy.deepcopy(net)
+        remove(tried, example, [(tried.get_submodule(names[layer]), below(score, middle)) for layer, score in scores])
+        low, high = (low, middle) if operations(tried, example) <= due else (middle, high)
+    return remove(net, example, [(layer, below(score, high)) for layer, score in scores])
 
 
-def remove(net: nn.Module, example: Tensor, doomed: Sequence[tuple[nn.Module, Sequence[int]]]) -> None:
-    """Remove channels from layers, and from all layers that read them."""
+def below(score: Tensor, bound: float) -> list[int]:
+    """Return the channels of a layer whose score is at most the bound, the least active first.
+
+    A share of LEAST_LEFT stays, and of layers with more than NARROW channels a multiple of TOGETHER.
+    """
+    width = len(score)
+    n_left = max(int((score > bound).sum()), 1, round(LEAST_LEFT * width))
+    if width > NARROW:
+        n_left = -(-n_left // TOGETHER) * TOGETHER
+    rows: list[int] = score.argsort(stable=True)[: max(0, width - n_left)].tolist()
+    return rows
+
+
+def remove(net: nn.Module, example: Tensor, doomed: Sequence[tuple[nn.Module, Sequence[int]]]) -> int:
+    """Remove channels from layers, and from all layers that read them; return their number."""
     graph = _graph(net, example)
     for layer, rows in doomed:
         if rows:
             way = graph.get_pruner_of_module(layer).prune_out_channels
             graph.get_pruning_group(layer, way, idxs=list(rows)).prune()
+    return sum(len(rows) for _, rows in doomed)
 
 
 def operations(net: nn.Module, example: Tensor) -> int:
     """Return the multiply-accumulates for one input."""
     return int(tp.utils.count_ops_and_params(net, example[:1].to(next(net.parameters()).device))[0])
-
-
-def _risen(
-    network: PrunableNetwork, scores: Sequence[Bound], least: float, least_left: float, due: float
-) -> list[list[int]]:
-    """Return the channels below the lowest bound that leaves at most `due` operations, which bisection finds."""
-    low, high = least, max(float(score.max()) for _, score in scores)
-    for _ in range(TRIED):
-        middle = (low + high) / 2
-        tried = copy.deepcopy(network.net)
-        names: Mapping[nn.Module, str] = {layer: name for name, layer in network.net.named_modules()}
-        doomed = chosen(scores, middle, least_left)
-        places = [tried.get_submodule(names[layer]) for layer, _ in scores]
-        remove(tried, network.example, list(zip(places, doomed, strict=True)))
-        low, high = (low, middle) if operations(tried, network.example) <= due else (middle, high)
-    return chosen(scores, high, least_left)
 
 
 def _graph(net: nn.Module, example: Tensor) -> tp.DependencyGraph:

@@ -1,4 +1,4 @@
-"""Prepare a model's graph for one size of images, count its operations, and convert it to 8-bit or 16-bit numbers."""
+"""Prepare a model's graph for one size of images, and convert it to 8-bit or 16-bit numbers."""
 
 from __future__ import annotations
 
@@ -51,20 +51,6 @@ def shapes_of(model: ModelProto) -> dict[str, tuple[int, ...]]:
         if value.type.tensor_type.HasField("shape")
     }
     return shapes | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
-
-
-def operations(model: ModelProto) -> int:
-    """Return the multiply-accumulates of convolutions and dense layers for one image.
-
-    model: with a fixed size, see `for_size`, and not quantised.
-    """
-    shapes, total = shapes_of(model), 0
-    for node in model.graph.node:
-        if node.op_type == "Conv":
-            total += math.prod(shapes[node.output[0]][1:]) * math.prod(shapes[node.input[1]][1:])
-        elif node.op_type in ("Gemm", "MatMul") and node.input[1] in shapes:
-            total += math.prod(shapes[node.input[1]])
-    return total
 
 
 def _unpack(model: ModelProto) -> None:

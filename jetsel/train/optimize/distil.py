@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812  # the usual name in torch code
 
 from jetsel.image import InputSpec
-from jetsel.train.optimize.material import Tell
+from jetsel.train.images import Tell
 
 TEMPERATURE = 2.0  # of teacher and student
 SMALLEST_AREA = 0.4  # of a random crop, as a share of the image

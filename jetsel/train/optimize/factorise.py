@@ -78,17 +78,14 @@ def is_plain(layer: nn.Module, side: int | None) -> bool:
     """Whether a layer is an ungrouped, undilated convolution. side: of its kernel, None for any above 1."""
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or set(layer.dilation) != {1}:
         return False
-    return (
-        max(layer.kernel_size) > 1
-        if side is None
-        else layer.kernel_size == (side, side) and padding_of(layer) == (0, 0)
-    )
+    if side is None:
+        return bool(max(layer.kernel_size) > 1)
+    return bool(layer.kernel_size == (side, side)) and padding_of(layer) == (0, 0)
 
 
 def padding_of(layer: nn.Conv2d) -> tuple[int, int]:
     """Return the padding at the top and at the left, in pixels."""
-    if isinstance(layer.padding, str):  # "same" requires a stride of 1
-        return (0, 0) if layer.padding == "valid" else (layer.kernel_size[0] // 2, layer.kernel_size[1] // 2)
+    assert not isinstance(layer.padding, str)  # the conversion from ONNX makes numbers
     return layer.padding[0], layer.padding[1]
 
 

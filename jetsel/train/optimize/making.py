@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError, pip_install
-from jetsel.base.names import RULE, is_plain
+from jetsel.base.errors import CalibrationError, pip_install
+from jetsel.base.names import RULE, LeftOut, is_plain
 from jetsel.base.weights import Weights
 from jetsel.engines.backends import with_head
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
-from jetsel.image import Limits, decode, read_file
+from jetsel.image import Limits
+from jetsel.train.images import SEED, Tell, normalised, pixels, read_images
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.material import SEED, Tell, normalised, pixels
 from jetsel.zoo import Family, Model
 from jetsel.zoo.adding import derived
 from jetsel.zoo.onnx_model import model_in, parameters, read_model
@@ -122,6 +121,7 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentCompariso
     nothing is added.
     """
     learn, held = _parted(order, tell)
+    check_images(order.method, len(learn) + len(held))  # these can be read
     parent, parent_manifest = order.parent, order.parent.manifest
     graph = for_size(read_model(parent.path), parent_manifest.input.height_px, parent_manifest.input.width_px)
     content, words = _content(order, graph, [path for path, _ in learn], tell)
@@ -145,17 +145,14 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentCompariso
 
 def _parted(order: Order, tell: Tell) -> tuple[list[Labelled], list[Labelled]]:
     """Return the readable images for training and those for comparing; near-duplicates stay together."""
-    shown, hashes = [], []
-    for done, one in enumerate(order.images, 1):
-        tell("comparing the images", done, len(order.images))
-        with suppress(OSError, BadImageError, ImageTooLargeError):
-            hashes.append(perceptual_hash(decode(read_file(one[0], order.limits), order.limits, HASHED_PX).bgr))
-            shown.append(one)
+    paths = [path for path, _ in order.images]
+    hashes = read_images(paths, order.limits, HASHED_PX, lambda _, decoded: perceptual_hash(decoded.bgr), tell)
+    shown = [(one, near) for one, near in zip(order.images, hashes, strict=True) if not isinstance(near, LeftOut)]
     if not shown:
         return [], []
-    folds = assign_folds(groups(np.array(hashes, np.int64)), PARTS, SEED)
-    parted = list(zip(shown, folds, strict=True))
-    return [one for one, fold in parted if fold], [one for one, fold in parted if not fold]
+    folds = assign_folds(groups(np.array([near for _, near in shown], np.int64)), PARTS, SEED)
+    learn = [one for (one, _), fold in zip(shown, folds, strict=True) if fold]
+    return learn, [one for (one, _), fold in zip(shown, folds, strict=True) if not fold]
 
 
 def _content(order: Order, graph: ModelProto, learn: Sequence[Path], tell: Tell) -> tuple[bytes, str]:
@@ -184,7 +181,7 @@ def _compared(
     if not held:
         return 0, None, None, None
     spec = order.parent.manifest.input
-    levels, rows = pixels([path for path, _ in held], spec, order.limits, order.family.decode_px, tell, least=1)
+    levels, rows = pixels([path for path, _ in held], spec, order.limits, order.family.decode_px, tell)
     shown = normalised(levels, spec)
     answers, before = (_answers(one, shown) for one in (weights, theirs))
     agreement = float((answers == before).mean())

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from jetsel.base.errors import CalibrationError, pip_install
-from jetsel.train.optimize.activations import PrunableNetwork, Rule, prune
-from jetsel.train.optimize.compress import for_size, operations
+from jetsel.train.images import Tell
+from jetsel.train.optimize.activations import PrunableNetwork, operations, prune
+from jetsel.train.optimize.compress import for_size
 from jetsel.train.optimize.distil import Lesson, distil, loss_of, trainer, view
 from jetsel.train.optimize.factorise import low_rank, one_d
-from jetsel.train.optimize.material import Tell
 from jetsel.zoo.classifier import LOGITS
 from jetsel.zoo.export import export
 
@@ -52,9 +52,7 @@ def network_of(model: ModelProto, name: str) -> nn.Module:
         net: nn.Module = convert(alone)
     except (NotImplementedError, KeyError, ValueError) as error:
         raise CalibrationError(f"{name} cannot be converted to a torch model: {error}; {FILE_ALONE}") from error
-    for parameter in net.parameters():
-        parameter.requires_grad_(True)
-    return net.eval()
+    return net.requires_grad_(True).eval()
 
 
 def last_layer(net: nn.Module) -> nn.Linear:
@@ -71,17 +69,20 @@ Change = Callable[[nn.Module, float, Lesson, Tell], int]
 """Makes a network cheaper in place, down to a share of its operations, and returns the number of changed parts."""
 
 
-def pruned(net: nn.Module, share: float, lesson: Lesson, tell: Tell, *, rule: Rule | None = None) -> int:
-    """Prune channels by their activations. rule: None for the plain one. See Change."""
+def pruned(net: nn.Module, share: float, lesson: Lesson, tell: Tell) -> int:
+    """Prune channels by their activations. See Change."""
+    went = prune(prunable(net, lesson), training(lesson, tell), share)
+    net.cpu()
+    return went
+
+
+def prunable(net: nn.Module, lesson: Lesson) -> PrunableNetwork:
+    """Move a network to the device to train on, and return it with images on which its activations are counted."""
     example = torch.zeros(2, 3, lesson.spec.height_px, lesson.spec.width_px)
     drawn: NDArray[np.int64] = np.random.default_rng(lesson.seed).permutation(len(lesson.levels))[:COUNTED]
     batches = torch.from_numpy(drawn).split(CYCLE_BATCH)
     shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in batches]
-    net.to(trainer())
-    network = PrunableNetwork(net, example, shown, (last_layer(net),))
-    went = prune(network, rule or Rule(), _training(lesson, tell), share=share)
-    net.cpu()
-    return went
+    return PrunableNetwork(net.to(trainer()), example, shown, (last_layer(net),))
 
 
 def factorised(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> int:
@@ -121,28 +122,24 @@ def train_reduced(
             if not reduction.change(net, reduction.share, lesson, tell):
                 raise CalibrationError(f"{name} has no layer that {method} makes cheaper: use another method")
             write(net, lesson, start)
-        _check_saved(operations(_read(start, lesson)) / operations(parent), reduction)
-        net = network_of(_read(start, lesson), name)
+        spec = lesson.spec
+        net = network_of(for_size(onnx.load(start), spec.height_px, spec.width_px), name)
+        example = torch.zeros(1, 3, spec.height_px, spec.width_px)
+        left = operations(net, example) / operations(lesson.teacher, example)
+        if left > (1 + reduction.share) / 2:  # before time goes to training
+            raise CalibrationError(
+                f"{method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * reduction.share:.0f} % "
+                "were requested: most of them are in layers that it does not change; use another method"
+            )
         done = distil(net, lesson, checkpoint, tell)
         write(net, lesson, target)
     except RuntimeError as error:  # from torch: pruning breaks reshapes and slices of fixed sizes
         fault = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CalibrationError(f"torch cannot make this model: {fault}; use another method, or {FILE_ALONE}") from error
-    left = operations(_read(target, lesson)) / operations(parent)
     return target.read_bytes(), (
         f"{method}, {100 * left:.0f} % of the multiply-accumulates; {done.epochs} epochs of distillation on "
         f"{len(lesson.levels)} images in {done.seconds / 60:.1f} min, seed {lesson.seed}"
     )
-
-
-def _check_saved(left: float, reduction: Reduction) -> None:
-    """Raise CalibrationError if less than half of the requested operations are saved, before time goes to training."""
-    if left > (1 + reduction.share) / 2:
-        raise CalibrationError(
-            f"{reduction.method} leaves {100 * left:.0f} % of the multiply-accumulates, but "
-            f"{100 * reduction.share:.0f} % were requested: most of them are in layers that it does not change; use "
-            "another method"
-        )
 
 
 def write(net: nn.Module, lesson: Lesson, path: Path) -> None:
@@ -152,15 +149,11 @@ def write(net: nn.Module, lesson: Lesson, path: Path) -> None:
     part.rename(path)
 
 
-def _read(path: Path, lesson: Lesson) -> ModelProto:
-    return for_size(onnx.load(path), lesson.spec.height_px, lesson.spec.width_px)
-
-
-def _training(lesson: Lesson, tell: Tell) -> Callable[[nn.Module, Callable[[nn.Module], Tensor]], None]:
-    """Return a function that trains a network between two rounds of pruning, by its teacher and a penalty."""
+def training(lesson: Lesson, tell: Tell) -> Callable[..., None]:
+    """Return a function that trains a network between two rounds of pruning, by its teacher and any penalty."""
     rounds = count()
 
-    def train(net: nn.Module, penalty: Callable[[nn.Module], Tensor]) -> None:
+    def train(net: nn.Module, penalty: Callable[[nn.Module], Tensor | float] = lambda _: 0.0) -> None:
         number = next(rounds)
         lesson.teacher.to(trainer())
         draw = torch.Generator().manual_seed(lesson.seed * 1_000 + 500 + number)

@@ -1,4 +1,4 @@
-"""A graph is made plain for others to read, answers as before, and tells what it costs."""
+"""A graph is made plain for others to read, and answers as before."""
 
 import numpy as np
 import onnxruntime
@@ -6,10 +6,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import ManifestError
-from jetsel.train.optimize.compress import for_size, operations
-from jetsel.zoo import STARTER
-from jetsel.zoo.manifest import read_manifest
-from jetsel.zoo.onnx_model import read_model
+from jetsel.train.optimize.compress import for_size
 
 DRAW = np.random.default_rng(4)
 
@@ -44,13 +41,6 @@ def test_padding_becomes_numbers_and_weights_float32(auto_pad: str, stride: int,
     assert [node.op_type for node in plain.graph.node] == ["Conv", "ReduceMean"]
     assert "auto_pad" not in {attribute.name for attribute in plain.graph.node[0].attribute}
     np.testing.assert_allclose(answers(plain, batch), answers(model, batch), atol=1e-5)
-    places = (-(-side // stride)) ** 2
-    assert operations(plain) == places * 5 * 3 * 9
-
-
-def test_the_starter_family_counts_as_its_manifests_say() -> None:
-    plain = for_size(read_model(STARTER / "m.onnx"), 64, 64)
-    assert operations(plain) == read_manifest(STARTER / "m.json").multiply_accumulates
 
 
 def test_a_size_at_which_it_does_not_work_is_named() -> None:
@@ -63,6 +53,6 @@ def test_a_size_at_which_it_does_not_work_is_named() -> None:
     gives = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 5])
     graph = helper.make_graph(nodes, "dense", [takes], [gives], [weights])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    assert operations(for_size(model, 8, 8)) == 3 * 8 * 8 * 5
+    for_size(model, 8, 8)
     with pytest.raises(ManifestError, match="does not work at 6 x 4 px"):
         for_size(model, 4, 6)

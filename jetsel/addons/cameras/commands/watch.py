@@ -17,7 +17,7 @@ import typer
 from msgspec import inspect as kinds
 
 from jetsel.addons.cameras.config import SECTIONS, Camera
-from jetsel.base.errors import ConfigError, pip_install
+from jetsel.base.errors import ConfigError, JetselError, pip_install
 from jetsel.base.notify import Notifier
 from jetsel.cli.options import ConfigFile, Endpoint, print_json, served_models
 from jetsel.site import config_file
@@ -163,26 +163,48 @@ def run(
     name = camera["name"] or source_of(source).name
     regions = {} if region is None else {ONLY: region}
     one = Camera(**camera | {"name": name, "source": source, "regions": regions})
-    _until_end(Cameras([one], context))
+    is_stopping = _stop_signal()
+    _until_end(Cameras([one], context), is_stopping)
 
 
-def _until_end(cameras: Cameras, at_look: Callable[[], None] = lambda: None) -> None:
-    """Wait until each camera is over, or a signal ends the process. at_look: called several times a second."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _stop_signal() -> threading.Event:
+    """Return an event that SIGINT and SIGTERM set from now on; call it before any camera begins.
+
+    A KeyboardInterrupt could end the interpreter while a thread is in OpenCV: Python ends that thread inside a
+    destructor of C++, which aborts the process.
+    """
+    is_stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: is_stopping.set())
+    return is_stopping
+
+
+def _until_end(cameras: Cameras, is_stopping: threading.Event, at_look: Callable[[], None] = lambda: None) -> None:
+    """Wait until each camera is over, or a signal ends the process; raises the error that ended a camera.
+
+    at_look: called several times a second.
+    """
+    failure: JetselError | None = None
     try:
-        while not cameras.wait(_LOOK_S):
+        while not is_stopping.is_set() and not cameras.wait(_LOOK_S):
             at_look()
-    except KeyboardInterrupt:
-        pass  # the usual end of watching
+    except JetselError as error:
+        failure = error
     finally:
         has_ended = cameras.end()
-    if not has_ended:
-        os._exit(0)  # a thread that hangs in the camera's driver could keep the interpreter from ending
+    if not has_ended:  # see _stop_signal; and a thread that hangs in the camera's driver could keep it from ending
+        if failure is not None:
+            _tell(str(failure))
+        os._exit(0 if failure is None else 1)
+    if failure is not None:
+        raise failure
 
 
 def _watch_configured(path: Path | None, endpoint: str | None) -> None:
     """Watch the configured cameras, and read the file again on SIGHUP. Raises ConfigError."""
-    from jetsel.addons.cameras.cameras import Cameras, one_thread_each
+    import cv2
+
+    from jetsel.addons.cameras.cameras import Cameras
 
     is_due, notifier = threading.Event(), Notifier.from_environment()
     read, context = _configured(path, endpoint)
@@ -192,7 +214,9 @@ def _watch_configured(path: Path | None, endpoint: str | None) -> None:
             "what it may have"
         )
     signal.signal(signal.SIGHUP, lambda *_: is_due.set())
-    one_thread_each()
+    os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")  # many cameras share few processors, and memory
+    cv2.setNumThreads(1)
+    is_stopping = _stop_signal()
     cameras = Cameras(read, context)
     notifier.ready(f"watching {len(read)} cameras")
 
@@ -207,7 +231,7 @@ def _watch_configured(path: Path | None, endpoint: str | None) -> None:
             return
         _tell(f"the configuration was read again; changed cameras: {', '.join(changed) or 'none'}")
 
-    _until_end(cameras, reload)
+    _until_end(cameras, is_stopping, reload)
 
 
 def _configured(path: Path | None, endpoint: str | None) -> tuple[list[Camera], WatchContext]:

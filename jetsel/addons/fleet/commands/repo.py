@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.addons.fleet.signing import make_key, read_key
+from jetsel.addons.fleet.documents import make_key, read_key
 from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:
@@ -19,13 +19,9 @@ repo = typer.Typer(no_args_is_help=True, help="A repository of models that many 
 
 Url = Annotated[
     str,
-    typer.Argument(metavar="URL", help="Repository: a folder, s3://BUCKET/FOLDER, or another URL that fsspec opens."),
-]
-ReadUrl = Annotated[
-    str,
     typer.Argument(
         metavar="URL",
-        help="Repository: a folder, http(s)://HOST/FOLDER, s3://BUCKET/FOLDER, or another URL that fsspec opens.",
+        help="Repository: a folder, s3://BUCKET/FOLDER, another URL that fsspec opens; http(s)://HOST/FOLDER to read.",
     ),
 ]
 Keys = Annotated[
@@ -91,7 +87,7 @@ def publish(
 
 
 @repo.command("list")
-def list_bundles(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
+def list_bundles(url: Url, trust: Trusted, json: Json = False) -> None:
     """List what is published: families, versions, models, sizes, and whose signature was trusted."""
     _, index, bundles = _read(url, trust)
     plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in bundles]}
@@ -110,7 +106,7 @@ def _show(title: str, bundles: list[tuple[Bundle, list[str]]]) -> None:
 
 
 @repo.command()
-def verify(url: ReadUrl, trust: Trusted, json: Json = False) -> None:
+def verify(url: Url, trust: Trusted, json: Json = False) -> None:
     """Download everything that is published, and check every signature and hash."""
     from jetsel.addons.fleet.reading import check_blob
     from jetsel.base.errors import RepositoryError

@@ -11,7 +11,7 @@ import typer
 
 from jetsel.addons.fleet.commands.manager import OpenedFleet, check_libraries
 from jetsel.addons.fleet.commands.repo import Keys, Trusted, Url
-from jetsel.addons.fleet.signing import public_key, read_key
+from jetsel.addons.fleet.documents import public_key, read_key
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import harmless
 from jetsel.cli.options import Json, emit
@@ -19,8 +19,6 @@ from jetsel.cli.options import Json, emit
 if TYPE_CHECKING:
     from jetsel.addons.fleet.manager.planning import Proposal
     from jetsel.addons.fleet.manager.rolling import RollOutStep
-
-MAX_PROPOSALS_BYTES = 2**28
 
 
 def roll_out(
@@ -104,10 +102,9 @@ def _proposals(file: Path) -> list[Proposal]:
     import msgspec
 
     from jetsel.addons.fleet.manager.planning import Proposal
-    from jetsel.base.files import read_bounded
 
     try:
-        return msgspec.json.decode(read_bounded(file, MAX_PROPOSALS_BYTES), type=list[Proposal])
+        return msgspec.json.decode(file.read_bytes(), type=list[Proposal])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
         raise ConfigError(
             f"{file}: holds no proposals ({fault}): jetsel fleet plan --write makes such a file"

@@ -11,18 +11,16 @@ from statistics import median
 import msgspec
 from msgspec import structs
 
-from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout
+from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout, public_key, sign
 from jetsel.addons.fleet.manager.devices import Device, ServedPlan
 from jetsel.addons.fleet.manager.planning import Proposal, read_plans
 from jetsel.addons.fleet.publishing import read_rollout, write_plan
-from jetsel.addons.fleet.signing import public_key, sign
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
-from jetsel.base.files import read_bounded, repair_of
+from jetsel.base.files import repair_of
 from jetsel.base.files import replace as replace_file
 
 WAVES = "1,10%,100%"
-MAX_SERIALS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ class Rolling:
 
     def _known(self) -> dict[str, int]:
         try:
-            return msgspec.json.decode(read_bounded(self._serials, MAX_SERIALS_BYTES), type=dict[str, int])
+            return msgspec.json.decode(self._serials.read_bytes(), type=dict[str, int])
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:

@@ -14,7 +14,7 @@ from jetsel import wire
 from jetsel.addons.cameras import cameras as module
 from jetsel.addons.cameras.cameras import Cameras
 from jetsel.addons.cameras.config import Camera
-from jetsel.addons.cameras.mqtt import Broker
+from jetsel.addons.cameras.mqtt import ServerLogin
 from jetsel.addons.cameras.region import RegionView
 from jetsel.addons.cameras.settings import WatchContext, WatchSettings
 from jetsel.addons.cameras.watch import Watch
@@ -26,12 +26,12 @@ from tests.waiting import until
 SIDES = {"left": "0,0,0.5,1", "right": "0.5,0,0.5,1"}
 
 
-def context(endpoint: str = "ipc:///nobody", broker: Broker | None = None, **more: Any) -> WatchContext:
+def context(endpoint: str = "ipc:///nobody", broker: ServerLogin | None = None, **more: Any) -> WatchContext:
     return WatchContext(endpoint, 5000.0, 16.0, broker, lambda _: None, lambda _: None, **more)
 
 
 def topics(camera: Camera, **more: Any) -> list[str]:
-    return list(WatchSettings(camera, context(broker=Broker("127.0.0.1", 1), **more)).topics.values())
+    return list(WatchSettings(camera, context(broker=ServerLogin("127.0.0.1", 1), **more)).topics.values())
 
 
 def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> None:
@@ -56,7 +56,7 @@ def test_names_of_plain_ascii_keep_their_topics_and_others_never_share_one() -> 
     ],
 )
 def test_cameras_that_would_share_a_topic_are_refused_at_the_start_and_at_a_reload(one: Camera, other: Camera) -> None:
-    shared = context(broker=Broker("127.0.0.1", 1))
+    shared = context(broker=ServerLogin("127.0.0.1", 1))
     with pytest.raises(ConfigError, match=r"jetsel/\w+: rename one"):
         Cameras([one, other], shared)
     running = Cameras([], shared)
@@ -67,7 +67,7 @@ def test_cameras_that_would_share_a_topic_are_refused_at_the_start_and_at_a_relo
 
 
 def test_a_url_of_which_topics_would_show_only_a_part_needs_a_name() -> None:
-    broker = Broker("localhost", 1883)
+    broker = ServerLogin("localhost", 1883)
     for url in ("rtsp://nvr/cam?channel=1", "rtsp://nvr/user=a_password=x_channel=1"):
         with pytest.raises(ConfigError, match="name it with --name"):
             WatchSettings(Camera(url, url), context(broker=broker, has_name=False))

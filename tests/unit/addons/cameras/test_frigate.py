@@ -11,9 +11,9 @@ import msgspec
 import paho.mqtt.client as paho
 import pytest
 
-from jetsel.addons.cameras.frigate import FrigateAddress, FrigateApi, FrigateError, TrackedObject, TrackedObjectMessage
+from jetsel.addons.cameras.frigate import FrigateApi, FrigateError, TrackedObject, TrackedObjectMessage
 from jetsel.addons.cameras.frigate_watch import FrigateWatch, Tracked
-from jetsel.addons.cameras.mqtt import Broker
+from jetsel.addons.cameras.mqtt import ServerLogin
 from jetsel.addons.cameras.settings import WatchContext
 from tests.system.watch.frigate_server import FrigateObject, FrigateServer
 from tests.unit.addons.cameras.answers import answer
@@ -27,7 +27,7 @@ def frigate() -> Iterator[FrigateServer]:
 
 
 def api_of(server: FrigateServer) -> FrigateApi:
-    return FrigateApi(FrigateAddress("127.0.0.1", server.port, tls=False), 60.0)
+    return FrigateApi(ServerLogin("127.0.0.1", server.port), 60.0)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ class Watched:
         self.api, self.events, self.told = api, list[dict[str, Any]](), list[str]()
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0))
-            broker = Broker("127.0.0.1", one.getsockname()[1])  # nobody listens there
+            broker = ServerLogin("127.0.0.1", one.getsockname()[1])  # nobody listens there
         context = WatchContext(None, 1000.0, 16.0, broker, self.events.append, self.told.append)
         self.watch = FrigateWatch(api, context, broker, {"bird": "birds"}, {})
         jays = SimpleNamespace(classify=lambda *_, **__: answer("jay"), close=lambda: None)

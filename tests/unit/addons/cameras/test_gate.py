@@ -66,7 +66,7 @@ FRAME = np.arange(120 * 160 * 3, dtype=np.uint8).reshape(120, 160, 3)
 
 def test_a_region_is_its_share_of_the_frame() -> None:
     assert np.array_equal(Region("0.5,0.25,0.25,0.5").of(FRAME), FRAME[30:90, 80:120])
-    assert np.array_equal(Region(None).of(FRAME), FRAME)
+    assert np.array_equal(Region("0,0,1,1").of(FRAME), FRAME)
 
 
 def test_a_region_has_a_pixel_at_least() -> None:

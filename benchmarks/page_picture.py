@@ -1,4 +1,4 @@
-"""Make the picture of the page in the README. `python -m tests.browser.screenshot docs/page.png --models DIR`."""
+"""Make the picture of the page in the README. `python -m benchmarks.page_picture docs/page.png --models DIR`."""
 
 import argparse
 import itertools
@@ -21,7 +21,7 @@ ASKED_S = 20.0
 
 def main() -> None:
     """Serve the family, ask for scikit-image's photographs, drop one on the page, and keep what it shows."""
-    parser = argparse.ArgumentParser(prog="python -m tests.browser.screenshot", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page_picture", description=__doc__)
     parser.add_argument("picture", type=Path)
     parser.add_argument("--models", type=Path, required=True, help="a folder with one family")
     args = parser.parse_args()
