@@ -4,9 +4,7 @@ import html
 import json
 import shutil
 import signal
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -232,15 +230,6 @@ def test_evaluate_prints_the_documented_object(home: Home) -> None:
         assert {"points", "time_ratio"} <= set(result["vs_best_single"])
     alone = found["policies"]["single:xs"]
     assert (alone["top1"], alone["runs"]) == (found["bounds"]["cheapest"]["top1"], {"xs": 1.0, "s": 0.0})
-
-
-def test_evaluate_runs_a_model_that_calibrate_recorded_no_further(home: Home, tmp_path: Path) -> None:
-    recording = shutil.copy(home.recording, tmp_path / "recording.sqlite")
-    with closing(sqlite3.connect(recording)) as file, file:
-        file.execute("INSERT INTO dropped SELECT id, 's is as good' FROM models WHERE name = 'xs'")
-    options = ("--recording", recording, "--json", "--config", home.config)
-    (found,) = lines(jetsel("evaluate", home.photos, *options))
-    assert found["policies"]["single:xs"]["runs"] == {"xs": 1, "s": 0}
 
 
 def test_evaluate_without_a_calibration_judges_the_models_and_records_once(home: Home, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.system.daemons import Connect, Start
 from tests.system.endless import DARK, WHITE, put_endless_family
-from tests.system.hosts import host_of, hosts_of, interpreter_after
 from tests.system.manager import Manager
 from tests.waiting import LIMIT_S, until
 
@@ -52,36 +51,6 @@ def test_the_service_manager_is_told_of_the_start_of_each_reload_before_its_answ
 
 PERIOD_S = 1.0
 WATCHDOG = {"WATCHDOG_USEC": str(round(PERIOD_S * 1e6))}
-HOSTED = """
-[models]
-only = ["xs", "s"]
-backend = "onnxruntime-hosted"
-"""
-
-
-@pytest.mark.slow
-def test_a_host_that_hangs_or_is_started_again_is_no_reason_to_starve(
-    start: Start, connect: Connect, manager: Manager, tmp_path: Path
-) -> None:
-    python = interpreter_after(tmp_path, f"[ -e {tmp_path}/slow ] && sleep 4")
-    daemon = start(f'{HOSTED}[host]\ninterpreter = "{python}"\n', env={**manager.environment, **WATCHDOG})
-    manager.wait_for_feedings(2)
-    peer, host = connect(daemon), host_of(daemon)
-    (tmp_path / "slow").touch()
-    os.kill(host, signal.SIGSTOP)
-    for number in range(4):
-        peer.send({"type": "classify", "id": str(number), "model": "xs"}, DARK)
-    manager.wait_for_feedings(2)  # nothing but the host could answer the daemon's own request
-    until(lambda: not Path(f"/proc/{host}").exists())
-    manager.wait_for_feedings(3)  # its successor takes four periods to come up
-    assert len([peer.receive() for _ in range(4)]) == 4
-    (tmp_path / "slow").unlink()
-    for _ in range(3):
-        host = host_of(daemon)
-        os.kill(host, signal.SIGKILL)
-        manager.wait_for_feedings(2)
-        until(lambda host=host: hosts_of(daemon) not in ([], [host]))  # type: ignore[misc]
-    assert daemon.process.poll() is None
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import jetsel
 from jetsel import image
 from jetsel.base.errors import BadRequestError, JetselError, RequirementsError
 from jetsel.cli.status_text import edge_lines
-from jetsel.gateway.metrics import metrics
 from jetsel.wire import Answer
 from tests.system.daemons import Daemon, Start, drawn, encoded, serving
 from tests.system.edge.conftest import PICTURES, THERE, answers, edge_of, settings
@@ -119,22 +118,12 @@ def test_what_nothing_here_is_accurate_enough_for_goes_to_the_edge(here: jetsel.
         here.classify(PICTURES[0], least_accuracy=0.43, most_energy_mj=0.5)  # of 1 kB
 
 
-def test_what_went_to_the_edge_is_told(here: jetsel.Client) -> None:
-    (ran,) = here.classify(PICTURES[1], model="edge:l").ran
-    told = here.status().edge
-    assert ran.sent_bytes is not None
-    assert ran.sent_bytes >= len(PICTURES[1])
-    assert told.reason is None
-    assert told.runs["answered"] >= 2
-    assert told.sent_bytes >= 2 * len(PICTURES[0])
-    assert [model.name for model in told.models] == list(THERE)
-    assert all(model.mean_ms is not None for model in told.models), "they are tried at connection"
-    told_of = {metric.name: metric for metric in metrics(here.status())}
-    assert told_of["jetsel_edge_up"].samples[0].value == 1
-
-
-def test_a_photograph_is_reduced_for_a_model_of_that_size(here: jetsel.Client) -> None:
+def test_a_photograph_is_reduced_for_a_model_of_that_size_and_what_was_sent_is_told(here: jetsel.Client) -> None:
     large = encoded(drawn(1, 900, 1200))
     (whole,), (reduced,) = (here.classify(large, model=name).ran for name in ("edge:xl", "edge:xl@64"))
     assert len(large) <= (whole.sent_bytes or 0)
     assert (reduced.sent_bytes or 0) < len(large) / 5
+    told = edge_of(here)
+    assert told.sent_bytes >= len(large)
+    assert [model.name for model in told.models] == list(THERE)
+    assert all(model.mean_ms is not None for model in told.models), "they are tried at connection"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jetsel.addons.fleet import publishing
-from tests.system.daemons import Daemon, Start
-from tests.system.fleet.site import Site, begin_agent, fleet_config, outcome, put_pets, state
+from tests.system.daemons import Daemon
+from tests.system.fleet.site import Site, begin_agent, outcome, put_pets
 from tests.unit.addons.fleet.published import pair, served
 from tests.waiting import until
 
@@ -100,13 +100,3 @@ def test_killed_at_any_step_the_next_round_ends_what_was_begun(device: Daemon, s
         agent.communicate(timeout=10)
     assert outcome(device, tmp_path) == (2, "installed")
     assert not (folder / "downloads").exists()
-
-
-def test_without_a_daemon_it_waits_and_tries_out_what_it_installed_when_one_is_there(
-    start: Start, device: Daemon, site: Site, tmp_path: Path
-) -> None:
-    device.stop()
-    site.plan("one", 2, "small", "large")
-    assert outcome(device, tmp_path) == (2, "waiting")
-    again = start(fleet_config(site, "one", tmp_path / "canary"), env=state(tmp_path))
-    assert outcome(again, tmp_path) == (2, "installed")

@@ -1,9 +1,8 @@
-"""/metrics equals status to the unit, under failures too; and a promised share of wrong answers there and over HTTP."""
+"""/metrics equals status to the unit, under failures too; and a promised share of wrong answers over HTTP."""
 
 import base64
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,9 +77,6 @@ def test_counters_equal_status_after_a_thousand_requests_some_of_which_fail(
     assert value("jetsel_drift_index", family="starter", feature=drift.highest) == drift.indices[drift.highest] > 0.25
 
 
-OF_FEWEST = 200  # the requests that a share in doubt is read from
-
-
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("promising")
@@ -121,20 +117,3 @@ def test_it_is_a_parameter_of_inference_and_of_its_reply(gateway: Gateway, jpeg:
     query = described["paths"]["/classify"]["post"]["parameters"]
     assert "wrong_at_most" in {one["name"] for one in query}
     assert "wrong_at_most" in described["components"]["schemas"]["InferenceParameters"]["properties"]
-
-
-def test_metrics_have_the_share_in_doubt(
-    start: Start, connect: Connect, open_gateway: Open, jpeg: bytes, tmp_path: Path
-) -> None:
-    daemon = start(family_with_promises(tmp_path / "cats", expected=ExpectedStatistics({}, {})))
-    peer = connect(daemon)
-    for number in range(OF_FEWEST):
-        peer.classify(jpeg, wrong_at_most=ANSWERED if number % 4 else REFUSED, on_doubt="refuse")
-    found = samples(open_gateway(daemon.endpoint))
-
-    def value(name: str, **labels: str) -> float:
-        return found[name, frozenset(labels.items())]
-
-    assert value("jetsel_requests_total", outcome="in-doubt") == 50
-    assert value("jetsel_in_doubt_share", family="cats") == 0.25
-    assert value("jetsel_in_doubt_calibrated", family="cats") == 0.75 * 0.125 + 0.25 * 0.75

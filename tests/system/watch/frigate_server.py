@@ -1,12 +1,11 @@
 """Frigate's HTTP API as its documentation and source have it at 0.16 to 0.18, for the tests: objects, login, limits.
 
-What it answers: frigate/api/event.py, media.py and auth.py. Replies may be broken on request.
+What it answers: frigate/api/event.py, media.py and auth.py.
 """
 
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,8 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 
 USER, PASSWORD = "admin", "correct horse battery"
 MOST_LETTERS = 100
-
-Broken = Callable[[], tuple[int, bytes]]
 
 
 @dataclass
@@ -41,12 +38,11 @@ class FrigateObject:
 class FrigateServer:
     """Frigate on loopback. has_login: whether it wants a token.
 
-    broken: replies that come instead, each once. answers: by the last part of a path, replies that always come instead.
+    answers: by the last part of a path, replies that always come instead.
     """
 
     def __init__(self, *, has_login: bool = False) -> None:
         self.objects: dict[str, FrigateObject] = {}
-        self.broken: list[tuple[int, bytes]] = []
         self.answers: dict[str, tuple[int, bytes]] = {}
         self.asked: Counter[str] = Counter()
         self.tokens: set[str] = set()
@@ -102,8 +98,6 @@ class FrigateServer:
                 return 401, b'{"message":"Unauthorized"}'
             if last in self.answers:
                 return self.answers[last]
-            if self.broken and last in ("snapshot.jpg", "sub_label"):
-                return self.broken.pop()
             if parts.path == "/api/events":
                 asked = parse_qs(parts.query)
                 labels = asked["labels"][0].split(",")

@@ -1,9 +1,7 @@
 """Frigate's objects get sub-labels: with a real broker and daemon, and a stand-in for Frigate's HTTP API."""
 
 import json
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 import jetsel
 from tests.processes import ended
-from tests.system.daemons import Daemon, Start, drawn
+from tests.system.daemons import Daemon, drawn
 from tests.system.watch.brokers import Mosquitto
 from tests.system.watch.conftest import Broker, Open
 from tests.system.watch.frigate_server import PASSWORD, USER, FrigateObject, FrigateServer
@@ -120,37 +118,3 @@ def test_an_object_gets_the_label_that_its_answers_agree_on_once(
     assert "only 1 images of it were answered" in watcher.events("no_sub_label")[0]["reason"]
     assert about(watcher, "1.5-c") == [], "no family is for cats"
     assert PASSWORD not in watcher.said() + watcher.out.read_text()
-
-
-@pytest.mark.slow
-def test_every_event_gets_one_sub_label_or_a_reason_whatever_breaks(
-    start: Start, watch: Open, open_frigate: Callable[..., FrigateServer], mosquitto: Broker
-) -> None:
-    frigate, broker, daemon = open_frigate(), mosquitto(), start()
-    watcher = began(watch, frigate, broker, daemon)
-    publisher = Publisher(broker)
-    frigate.broken = [(500, b"oops"), (200, b"no image"), (503, b""), (200, b"\xff\xd8\xff")] * 5
-    objects = [track(frigate, f"7.{number}-x", number, 4) for number in range(200)]
-    lives = [threading.Thread(target=grow, args=(publisher, one, n, 4)) for n, one in enumerate(objects)]
-    for number, life in enumerate(lives):
-        life.start()
-        if number % 20 == 19:
-            until(lambda upto=number: sum(bool(one.sub_labels) for one in objects) > upto // 4)  # type: ignore[misc]
-        if number == 79:
-            broker.stop()
-            broker.start()
-        if number == 119:
-            daemon.process.kill()
-            daemon.process.wait()
-            daemon = start()
-    for life in lives:
-        life.join()
-    until(lambda: len({one["object"] for one in watcher.events() if "object" in one}) == 200)
-    publisher.close()
-    summary = watcher.end()
-    outcomes = Counter(one["object"] for one in watcher.events() if "object" in one)
-    assert set(outcomes.values()) == {1}
-    assert summary["sub_labels"] + summary["no_sub_labels"] == 200
-    assert all(event["reason"] for event in watcher.events("no_sub_label"))
-    assert {len({label for label, _ in one.sub_labels}) for one in objects} <= {0, 1}
-    assert sum(bool(one.sub_labels) for one in objects) == summary["sub_labels"] > 0

@@ -4,7 +4,7 @@ import msgspec
 
 from jetsel import wire
 from jetsel.gateway.metrics import metrics
-from jetsel.wire.status import FrontPoint, FrontStatus
+from jetsel.wire.status import DriftStatus, FrontPoint, FrontStatus, RefusalShift
 from tests.unit.client.peer import Seen, status
 from tests.unit.hollow import hollow
 
@@ -28,6 +28,14 @@ def test_answers_are_counted_by_operating_point_and_the_time_at_the_cheapest_is_
 
 def test_a_family_without_a_front_has_no_operating_points() -> None:
     assert not any("point" in name for name, _ in samples(None))
+
+
+def test_the_share_in_doubt_stands_beside_the_calibrated_one() -> None:
+    drift = DriftStatus(refusals=RefusalShift(200, 0.25, 0.28125, is_significant=False))
+    family = msgspec.structs.replace(REPLY.families[0], drift=drift)
+    found = metrics(msgspec.structs.replace(REPLY, families=[family]))
+    shares = {one.name: one.value for kind in found for one in kind.samples if one.name.startswith("jetsel_in_doubt")}
+    assert shares == {"jetsel_in_doubt_share": 0.25, "jetsel_in_doubt_calibrated": 0.28125}
 
 
 def test_what_a_daemon_of_another_version_does_not_send_has_no_value() -> None:

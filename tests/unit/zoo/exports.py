@@ -20,7 +20,6 @@ TENSORS = {
     "double": WEIGHTS.astype(np.float64),
     "grey": GREY,
     "one": WEIGHTS[:, :1],
-    "two": WEIGHTS[:, :2],
     "many": np.tile(WEIGHTS, (1, 21)),
     "mean": np.float32(255 * MEAN),
     "deviation": np.float32(255 * STD),
@@ -36,7 +35,6 @@ TENSORS = {
     "rows": np.array([0, -1]),
     "all": np.array([-1]),
     "boxes": np.array([0, 4, 21]),
-    "order": np.array([3, 2, 1, 0]),
 }
 IMAGES = "float[n,3,4,5] images"
 SPEC = {"resize": "stretch", "interpolation": "bilinear", "crop": "none", "channels": "rgb", "std": (STD,) * 3}
@@ -131,19 +129,10 @@ SERVED = {
     "plain": Export(),
     "called logits": Export(CORE.replace("logit ", "logits "), "float[n,4] logits", core=""),
     "of a free size": Export(image="float[n,3,h,w] images", input_px=(WIDTH_PX, HEIGHT_PX)),
-    "of one image": Export(image="float[1,3,4,5] images", outputs="float[1,4] out"),
     "channels last": Export(front=f"x = {TURN}(images)", image="float[n,4,5,3] images", says="3 float32: .*transpose"),
-    "channels last, free size": Export(
-        front=f"x = {TURN}(images)", image="float[n,h,w,3] images", input_px=(WIDTH_PX, HEIGHT_PX), says="transpose"
-    ),
     "half precision": _half("out = Identity(narrow)", says="3 x 4 x 5 float16: .*a cast"),
     "half precision, cast inside": Export(
         front="x = Cast<to=1>(images)", image="float16[n,3,4,5] images", says="a cast"
-    ),
-    "half precision, channels last": Export(
-        front=f"wide = Cast<to=1>(images) x = {TURN}(wide)",
-        image="float16[n,4,5,3] images",
-        says="transpose and a cast",
     ),
     "double precision": Export(
         "out = MatMul(flat, double)",
@@ -154,9 +143,6 @@ SERVED = {
         says="a cast",
     ),
     "levels": _levels("uint8[n,3,4,5] images", "3 x 4 x 5 uint8: rounding"),
-    "levels, channels last": _levels(
-        "uint8[n,4,5,3] images", "rounding and a transpose", LEVELS.replace("x =", "y =") + f" x = {TURN}(y)"
-    ),
     "levels, channels last, turned first": replace(
         _levels(
             "uint8[1,4,5,3] images",
@@ -185,9 +171,6 @@ SERVED = {
     "a softmax, Reshape": _shares("s = Softmax(logit) out = Reshape(s, rows)"),
     "a softmax, Flatten": _shares("u = Unsqueeze(logit, last) s = Softmax<axis=1>(u) out = Flatten(s)"),
     "a softmax, Squeeze": _shares("u = Unsqueeze(logit, last) s = Softmax<axis=1>(u) out = Squeeze(s, last)"),
-    "a softmax, Squeeze of all": _shares(
-        "u = Unsqueeze(logit, last) s = Softmax<axis=1>(u) out = Squeeze(s)", "float[] out"
-    ),
     "a softmax in 8 bits": _shares(
         "s = Softmax(logit) q = QuantizeLinear(s, fine, zero) out = DequantizeLinear(q, fine, zero)"
     ),
@@ -210,9 +193,6 @@ SERVED = {
     ),
     "a logarithm of shares": Export("out = LogSoftmax<axis=1>(logit)"),
     "a sigmoid over one number": _one("out = Sigmoid(logit)"),
-    "a sigmoid over one number in 8 bits": _one(
-        "s = Sigmoid(logit) q = QuantizeLinear(s, fine, zero) out = DequantizeLinear(q, fine, zero)"
-    ),
     "a sigmoid over (n)": _one("v = Squeeze(logit, classes) out = Sigmoid(v)", "float[n] out"),
     "one number": _one("out = Identity(logit)"),
     "one number (n, 1, 1, 1)": _one("out = Unsqueeze(logit, last)", "float[n,1,1,1] out"),

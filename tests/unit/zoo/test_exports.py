@@ -71,11 +71,9 @@ def test_what_cannot_be_served_is_refused_with_a_repair_that_works(tmp_path: Pat
     export, says, repair = REFUSED[kind]
     path = tmp_path / "net.onnx"
     onnx.save(export.model(), path)
-    with pytest.raises(JetselError, match=says) as raised:
+    with pytest.raises(JetselError, match=says):
         added(path, export)
     assert not any((tmp_path / "models").glob("*.json"))
-    read = re.search(says, str(raised.value))
-    repair = {key: int(read[1]) if read and value == "told" else value for key, value in repair.items()}
     repaired = replace(export, **repair)
     onnx.save(repaired.model(), path)
     check(added(path, repaired), repaired)

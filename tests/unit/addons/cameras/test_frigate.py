@@ -15,6 +15,7 @@ from jetsel.addons.cameras.frigate import FrigateApi, FrigateError, TrackedObjec
 from jetsel.addons.cameras.frigate_watch import FrigateWatch, Tracked
 from jetsel.addons.cameras.mqtt import ServerLogin
 from jetsel.addons.cameras.settings import WatchContext
+from jetsel.base.errors import BusyError
 from tests.system.watch.frigate_server import FrigateObject, FrigateServer
 from tests.unit.addons.cameras.answers import answer
 
@@ -211,6 +212,29 @@ def test_our_own_sub_label_whose_reply_was_lost_is_written_again(birds: Watched)
     birds.step()
     assert birds.api.written == [("1-a", "jay")]
     assert birds.reasons() == []
+
+
+def test_a_snapshot_that_fails_and_a_daemon_that_is_away_are_told_once_and_tried_again(birds: Watched) -> None:
+    def breaks() -> None:
+        raise FrigateError("the snapshot: HTTP 500", retry=True)
+
+    def is_away(*_: Any, **__: Any) -> None:
+        raise BusyError("no daemon answers")
+
+    jays, birds.api.meanwhile = birds.watch._clients, breaks
+    birds.send("new")
+    birds.step()
+    birds.api.meanwhile = lambda: None
+    birds.watch._clients = [SimpleNamespace(classify=is_away)]
+    birds.send("new", "2-a")
+    for _ in range(2):
+        birds.step("2-a")
+    birds.watch._clients = jays
+    for _ in range(3):
+        birds.step()
+        birds.step("2-a")
+    assert birds.told == ["1-a: the snapshot: HTTP 500", "2-a: no daemon answers"]
+    assert (birds.api.written, birds.reasons()) == ([("1-a", "jay"), ("2-a", "jay")], [])
 
 
 def test_a_sub_label_that_frigate_cannot_take_yet_is_written_later_until_a_minute_after_its_end(birds: Watched) -> None:
