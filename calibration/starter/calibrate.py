@@ -169,7 +169,7 @@ def main() -> None:
     found = fitted(family, loaded)
     save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
-    show(f"each of {found.calibration.photographs} photographs held out, in one of ten folds", compared(found))
+    show(f"each of {found.calibration.images.count} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
     chain = found.findings.comparison.chain
     print("" if chain is None else premodel_in_words(chain))

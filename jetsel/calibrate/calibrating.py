@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.calibration import Calibration, CalibrationImages
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
 from jetsel.base.names import count_reasons
@@ -79,7 +79,11 @@ def calibrate(
         _decided(tried.calibration, loaded, order, decision, comparison),
         parts={name: part for name, part in tried.calibration.parts.items() if name in offered},
         promises=promises,
-        unknown_images=0 if unknown is None else len(unknown.classes),
+        images=CalibrationImages(
+            count=len(recording.classes),
+            labels_from=loaded.labels_from,
+            unknown=0 if unknown is None else len(unknown.classes),
+        ),
         expected=expected(recording, tried.runs[decision.winner], unfitted),
     )
     findings = _findings(loaded, order, calibration, decision, comparison, judge, tried.runs)
@@ -120,14 +124,16 @@ def _decided(
     """Return the calibration with the decision, the compared figures, the energies and the machine filled in."""
     return msgspec.structs.replace(
         fitted,
-        labels_from=loaded.labels_from,
         default_policy=decision.winner,
         because=decision.verdict,
         wrong_at_most=order.wrong_at_most,
         rival=decision.rival,
         figures={name: _summary(one) for name, one in (comparison.policies | comparison.front).items()},
-        energy_reason=loaded.times.energy_reason,
-        chooser_energy_mj=None if comparison.chain is None else comparison.chain.chooser_mj or None,
+        energy=msgspec.structs.replace(
+            fitted.energy,
+            chooser_mj=None if comparison.chain is None else comparison.chain.chooser_mj or None,
+            reason=loaded.times.energy_reason,
+        ),
         machine=dict(order.machine),
     )
 

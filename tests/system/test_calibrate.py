@@ -92,7 +92,7 @@ def test_a_program_reads_the_outcome_as_one_object(home: Home) -> None:
     assert home.first.stderr == ""
     calibration = installed(home.folder)
     facts = said["calibration"]
-    assert (said["installed"], facts["labels_from"]) == (1, None)
+    assert (said["installed"], facts["images"]["labels_from"]) == (1, None)
     assert said["daemon"].startswith("no daemon listens")
     assert (said["verdict"], facts["rival"]) == (calibration.because, calibration.rival)
     assert facts["default_policy"] == calibration.default_policy
@@ -102,7 +102,7 @@ def test_a_program_reads_the_outcome_as_one_object(home: Home) -> None:
     assert {"macro", "coin", "vs_oracle"} <= comparison["policies"]["single:xs"].keys()
     assert {"cheapest", "best single", "random", "oracle"} == comparison["bounds"].keys()
     assert [one["model"] for one in comparison["reliability"]] == ["xs", "s"]
-    assert {"energies_half_mj", "identities"} <= facts.keys()
+    assert {"energy", "identities"} <= facts.keys()
     assert {"conditions", "left_out"} <= said.keys()
     entry = current(home.folder / "calibrations", "starter")
     assert entry is not None

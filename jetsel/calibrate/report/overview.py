@@ -107,12 +107,12 @@ def trade_off(findings: Findings) -> Chart:
         lines.setdefault(f"Operating points of {name.partition(':')[0]}", []).append(_point(result))
     shown = {name: series_points for name, series_points in series.items() if series_points}
     return Chart(
-        f"{score(findings.calibration.labels_from)} against time",
+        f"{score(findings.calibration.images.labels_from)} against time",
         "A line joins operating points: under load, and for a request that names one, any of them answers."
         if lines
         else "Better policies are higher and further to the left.",
         "Mean time, ms",
-        f"{score(findings.calibration.labels_from)}, %",
+        f"{score(findings.calibration.images.labels_from)}, %",
         shown | {name: sorted(series_points) for name, series_points in lines.items()},
         lines,
         labels,

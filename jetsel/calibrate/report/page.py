@@ -76,7 +76,7 @@ def page(findings: Findings, limits: Limits) -> str:
         facts=findings.calibration,
         say=words,
         cards=cards(findings),
-        overview=overview(results, best_single, findings.calibration.labels_from, statuses(findings)),
+        overview=overview(results, best_single, findings.calibration.images.labels_from, statuses(findings)),
         trade_off=trade_off(findings),
         promises_heading=promises_heading,
         promised_levels=promised_levels,

@@ -113,7 +113,7 @@ def read_published(source: RepositorySource, entry: Entry, trusted: Collection[s
     return PublishedFamily(
         entry=entry,
         answers=answers,
-        energies_mj=calibration.energies_mj,
+        energies_mj=calibration.energy.mean_mj,
         classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},
         files={model.name: dict(bytes_of[name] for name in model.files) for model in bundle.models},
         always=dict(bytes_of[name] for name in bytes_of.keys() - of_any),

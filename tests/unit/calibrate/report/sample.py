@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from jetsel.artefact.calibration import CalibrationFacts
+from jetsel.artefact.calibration import CalibrationFacts, CalibrationImages, MeasuredEnergy
 from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.calibrate.fit.chain import Lift, Reading
 from jetsel.calibrate.judge.findings import (
@@ -98,18 +98,17 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
         decode_px=64,
         features_px=4096,
         created="2026-11-21",
-        photographs=8000,
+        images=CalibrationImages(count=8000, labels_from=labels_from, unknown=400),
         temperatures=dict.fromkeys(MODELS, 1.3),
-        labels_from=labels_from,
         costs_ms={"xs": 0.21, "s": 0.39, "m": 0.81, "l": 1.93, "xl": 3.87},
-        energies_mj={"xs": 1.07, "s": 1.99, "m": 4.13, "l": 9.84, "xl": 19.7} if energy else {},
-        energy_reason=None if energy else "no meter",
+        energy=MeasuredEnergy(mean_mj={"xs": 1.07, "s": 1.99, "m": 4.13, "l": 9.84, "xl": 19.7})
+        if energy
+        else MeasuredEnergy(reason="no meter"),
         default_policy="cascade",
         rival="single:xl",
         because="0.8 points above single:xl",
         figures={},
         promises={"cascade": promises()},
-        unknown_images=400,
     )
     return Findings(
         calibration=facts,
