@@ -25,7 +25,7 @@ from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import save
 from jetsel.base.files import write
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import WORKING_PX
 from jetsel.zoo import scan

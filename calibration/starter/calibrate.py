@@ -26,7 +26,7 @@ from jetsel.calibrate.judge.findings import ImageSample, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.bench import RecordOptions
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.photographs import find
 from jetsel.calibrate.record.recorder import loaded_models, record

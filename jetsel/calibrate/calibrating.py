@@ -16,9 +16,9 @@ from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
-from jetsel.calibrate.judge.findings import Comparison, Findings, Result
+from jetsel.calibrate.judge.findings import Comparison, Findings, FittedChain, Result
 from jetsel.calibrate.judge.promises import Split, answered_under, promises_by_policy, replay_unknown
-from jetsel.calibrate.judge.results import Judge, classes_of, differing, fitted_chain, reliability
+from jetsel.calibrate.judge.results import Judge, classes_of, differing, kinds_found
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
 from jetsel.calibrate.record.workers import Tell
@@ -92,13 +92,19 @@ def calibrate(
 
 def _compared(judge: Judge, tried: CrossValidated, *, is_offered: bool) -> Comparison:
     """Return the comparison of all policies. is_offered: whether the calibration has the chain."""
+    chain = None
+    if tried.lift is not None:
+        run, recording = tried.runs[CHAIN], judge.recording
+        chooser_ms = judge.chooser_ms(run)
+        chooser_mj = None if recording.energies is None else recording.chooser_mj(chooser_ms)
+        kinds = kinds_found(recording, run) if is_offered else []
+        chain = FittedChain(tried.lift, is_offered, chooser_ms, chooser_mj, kinds)
     return Comparison(
         best_single=judge.recording.best_single,
         policies={name: judge.result(name, run) for name, run in tried.runs.items()},
         bounds=judge.bounds(),
-        chain=None if tried.lift is None else fitted_chain(judge, tried.runs[CHAIN], tried.lift, is_offered=is_offered),
+        chain=chain,
         front={name: judge.result(name, run) for name, run in tried.front.items()},
-        reliability=reliability(judge.recording, tried.calibration.temperatures),
     )
 
 

@@ -20,9 +20,8 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.fit.features import FeatureClock
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record.conditions import NoiseMonitor, gather
+from jetsel.calibrate.record.conditions import NoiseMonitor, gather, noise, run_by_turns
 from jetsel.calibrate.record.cuts import WHOLE, Shown, show
-from jetsel.calibrate.record.durations import noise, run_by_turns
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.calibrate.record.workers import Tell
