@@ -103,7 +103,13 @@ def main() -> None:
             cut = _cut(client, opened, quality, [one.path.read_bytes() for one in photographs[:100]])
             status = client.status().edge
             by_simulation = _predicted(args.recording, trace, config, args.deadlines)
-        under += [f"- link: {quality}", f"- {cut}", f"- the edge server, at the end: {status}", ""]
+        under += [
+            f"- link: {quality.delay_ms:g} ± {quality.jitter_ms:g} ms each way, {100 * quality.loss:g} % loss, "
+            f"{quality.megabits_per_s:g} Mbit/s",
+            f"- {cut}",
+            f"- the edge server, at the end: {status}",
+            "",
+        ]
         title = f"{len(photographs)} images, one client, by turns; device: {', '.join(names[: args.device])}"
         written("mdinference-edge", "\n".join([_table(title, found, timers, by_simulation), *under]))
 
