@@ -25,7 +25,7 @@ from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import save
 from jetsel.base.files import write
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import WORKING_PX
 from jetsel.zoo import scan
@@ -98,7 +98,7 @@ def main() -> None:
     others = {name: one for name, one in loaded.identity.identities.items() if name not in recording.models}
     answers = loaded.recording.take(shipped_rows(loaded.recording))
     write(out / ANSWERS, answers.condensed(fit_temperatures(loaded.recording), others))
-    show(f"each of {found.calibration.photographs} photographs held out, in one of ten folds", compared(found))
+    show(f"each of {found.calibration.images.count} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}\nwritten to {out}")
 
 

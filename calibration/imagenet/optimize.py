@@ -20,7 +20,7 @@ from calibration.optimizing.beside import beside_parents, chosen, comparing, mad
 from calibration.optimizing.material import OptimizePlan, drawn
 from calibration.optimizing.recipes import recipes
 from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.zoo import Family, Model, scan
 
 PARENTS = ("lite0-224", "lite1-240", "lite2-260")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.live import bootstrap
 from calibration.imagenet.calibrate import listed
+from calibration.measures import macro
 from calibration.papers.taylor.paper_chain import NAME as CHAIN_PAPER
 from calibration.papers.taylor.paper_chain import PaperChainKind
 from calibration.starter.calibrate import LIMITS, fitted, recorded
@@ -153,9 +154,7 @@ def judged(
         run = replay_all(policy, recording, range(len(right)), calibration.temperatures, recording.models[-1])
         result, correct = judge.result(name, run), (run.answered == recording.classes).astype(float)
         model_ms, whole_ms = float(run.models_ms.mean()), result.time_ms.mean
-        scores = ", ".join(
-            f"{100 * score:.1f}" for score in (result.macro.precision, result.macro.recall, result.macro.f1)
-        )
+        scores = ", ".join(f"{100 * score:.1f}" for score in macro(recording.classes, run.answered))
         shares = f"{100 * result.top1:.2f} | {100 * result.top5:.2f} | {scores}"
         beside = []
         for model in (best, hindsight):

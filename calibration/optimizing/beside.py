@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from calibration.measures import mean_interval
 from calibration.optimizing import making
 from calibration.optimizing.making import facts_of
 from calibration.optimizing.material import Material, OptimizePlan
@@ -17,10 +18,9 @@ from calibration.optimizing.verdict import Compare, judged
 from calibration.starter.calibrate import LIMITS, fitted, of_models
 from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.fit.goal import Goal
-from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.bench import RecordOptions
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.photographs import find
 from jetsel.calibrate.record.recorder import loaded_models, record

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from calibration.measures import mean_interval
 from calibration.papers.taylor.algorithm1 import select_models
 from calibration.starter.calibrate import of_models
 from jetsel.calibrate.calibrating import Calibrated
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.judge.findings import Interval
-from jetsel.calibrate.judge.metrics import mean_interval, share_interval, undominated
+from jetsel.calibrate.judge.metrics import share_interval, undominated
 from jetsel.calibrate.record.recording import Recording
 
 Compare = Callable[[Sequence[str]], Calibrated]

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from calibration.measures import mean_interval
 from calibration.optimizing.beside import tell
 from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.image import InputSpec
 from jetsel.train.images import normalised, pixels
 from jetsel.train.optimize.activations import operations

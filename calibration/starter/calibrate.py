@@ -26,7 +26,7 @@ from jetsel.calibrate.judge.findings import ImageSample, Result
 from jetsel.calibrate.judge.metrics import undominated
 from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.bench import RecordOptions
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.photographs import find
 from jetsel.calibrate.record.recorder import loaded_models, record
@@ -169,7 +169,7 @@ def main() -> None:
     found = fitted(family, loaded)
     save(found.calibration, STARTER / "calibration")
     keep("calibrate.json", msgspec.structs.replace(found.findings, installed=True, **WITHOUT_IMAGES))
-    show(f"each of {found.calibration.photographs} photographs held out, in one of ten folds", compared(found))
+    show(f"each of {found.calibration.images.count} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}")
     chain = found.findings.comparison.chain
     print("" if chain is None else premodel_in_words(chain))

@@ -104,7 +104,7 @@ def main() -> None:
     family = scan([STARTER]).families["starter"]
     loaded = recorded(family, options.photos, options.work / "calibrate.sqlite")
     found = fitted(family, loaded, kinds=(*USUAL, EmbeddingKind()))
-    show(f"in ten folds over {found.calibration.photographs} photographs", compared(found))
+    show(f"in ten folds over {found.calibration.images.count} photographs", compared(found))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from calibration.promises import pooled, show
 from calibration.starter.calibrate import recorded
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.features import WORKING_PX
 from jetsel.zoo import STARTER, scan
 

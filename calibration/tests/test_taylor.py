@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from calibration.measures import best_mix
 from calibration.papers.taylor.selection import lift_of, time_price
 from calibration.papers.taylor.trials import Seen, Trial, at_price, within
 from calibration.papers.taylor.ways import single, strongest
-from jetsel.calibrate.judge.metrics import best_mix
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import NAMES
 

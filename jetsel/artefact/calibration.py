@@ -79,33 +79,45 @@ class BoundIdentities(Struct, frozen=True, eq=False, kw_only=True, forbid_unknow
     features_px: Annotated[int, Meta(ge=1)]  # largest number of pixels that features are computed on
 
 
+class CalibrationImages(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The images that a calibration was made from."""
+
+    count: Annotated[int, Meta(ge=1)]  # without the unknown ones
+    labels_from: Name | None = None  # the model whose answers serve as labels; None: real labels
+    unknown: Annotated[int, Meta(ge=0)] = 0  # number of images outside all classes on which promises were tested
+
+
+class MeasuredEnergy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Energies above idle power."""
+
+    mean_mj: dict[Name, Positive] = {}  # model -> mean energy of one run; empty: not measured
+    half_width_mj: dict[Name, Unsigned] = {}  # model -> half of the mean's 95 % interval, if known
+    chooser_mj: Positive | None = None  # of features and choice for one image
+    reason: Name | None = None  # why energy was not measured
+
+
 class CalibrationFacts(BoundIdentities, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
     """The part of a calibration that is stored as JSON: all but its policies."""
 
-    photographs: Annotated[int, Meta(ge=1)]  # number of images
+    images: CalibrationImages
     temperatures: dict[Name, Positive]  # model -> divisor of its logits
     costs_ms: dict[Name, Positive]  # model -> its mean latency when calibrated
     default_policy: Name  # 'cascade', 'chain', 'single:<model>', ...
     because: str  # reason for the default, one sentence with figures
     figures: dict[str, Any]  # measurements on the calibration set; any JSON
     created: str  # ISO date
-    labels_from: Name | None = None  # the model whose answers serve as labels; None: real labels
     objective: Literal["time", "energy"] = "time"  # which cost the policies minimise
-    energies_mj: dict[Name, Positive] = {}  # model -> mean energy of one run above idle power; empty: not measured
-    energies_half_mj: dict[Name, Unsigned] = {}  # model -> half of the mean's 95 % interval, if known
-    energy_reason: Name | None = None  # why energy was not measured
-    chooser_energy_mj: Positive | None = None  # energy of features and choice for one image, above idle power
+    energy: MeasuredEnergy = MeasuredEnergy()
     rival: Name | None = None  # the policy that the default had to beat on held-out images
     expected: ExpectedStatistics | None = None  # on the calibration's images; None: not stored
     machine: dict[str, Any] = {}  # state of the board during the measurements; empty: unknown
     promises: dict[Name, Promises] = {}  # policy -> its promises
     wrong_at_most: Share | None = None  # default of this family's requests; None: no promise
-    unknown_images: Annotated[int, Meta(ge=0)] = 0  # number of images outside all classes on which promises were tested
 
     @property
     def costs(self) -> dict[str, float]:
         """Cost of one run of each model: ms, or mJ if energy is the objective."""
-        return self.energies_mj if self.objective == "energy" else self.costs_ms
+        return self.energy.mean_mj if self.objective == "energy" else self.costs_ms
 
     @property
     def cost_array(self) -> NDArray[np.float64]:
@@ -140,11 +152,11 @@ def verify(calibration: Calibration) -> None:
     for part in ("temperatures", "costs_ms"):
         if getattr(calibration, part).keys() != models:
             raise contradiction(f"{part} must name exactly its models")
-    for part in ("energies_mj", "energies_half_mj"):
-        if getattr(calibration, part).keys() not in (models, set()):
-            raise contradiction(f"{part} must name exactly its models, or none")
+    for part in ("mean_mj", "half_width_mj"):
+        if getattr(calibration.energy, part).keys() not in (models, set()):
+            raise contradiction(f"energy.{part} must name exactly its models, or none")
     if calibration.costs.keys() != models:
-        raise contradiction("energy is its objective, and energies_mj names no model")
+        raise contradiction("energy is its objective, and energy.mean_mj names no model")
 
 
 def contradiction(what: str) -> CalibrationError:

@@ -19,7 +19,7 @@ from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded
-from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
+from jetsel.premodel.cascades import log_softmax
 
 FIRST, REST = 3, 64
 FEW_CLASSES = 16  # families with fewer classes keep all of them
@@ -32,18 +32,6 @@ class AnsweredModel:
 
     identity: str
     temperature: float
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedCascade:
-    """Results of one cascade on n images. rungs: columns of its models, cheapest first.
-
-    stops: (n,) the place of the rung that answered. right: (n,) whether that answer is right.
-    """
-
-    rungs: tuple[int, ...]
-    stops: NDArray[np.int8]
-    right: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +50,6 @@ class RecordedAnswers:
     groups: NDArray[np.int64]
     costs_ms: Mapping[str, float]
     labels: NDArray[np.int64]
-
-    def cascades(self, costs_ms: Sequence[float]) -> list[JudgedCascade]:
-        """Return each model alone and each cascade of two models. costs_ms: one for each model."""
-        order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
-        log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
-        outputs = Outputs(log_odds, self.classes, np.array([costs_ms[column] for column in order]))
-        cascades = []
-        for fitted in tried_cascades(outputs).cascades:
-            right, ran = judge(fitted, outputs)
-            stops = (ran.sum(axis=1) - 1).astype(np.int8)
-            cascades.append(JudgedCascade(tuple(order[rung] for rung in fitted.rungs), stops, right))
-        return cascades
 
 
 def condense(

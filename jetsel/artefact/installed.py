@@ -86,13 +86,9 @@ def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | No
     calibration is for other classes and is not returned.
     """
     installed = _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
-    if (
-        installed is None
-        or installed.calibration is None
-        or labels_sha256 in (None, installed.calibration.labels_sha256)
-    ):
-        return installed
-    return None
+    calibration = None if installed is None else installed.calibration
+    is_other = calibration is not None and labels_sha256 not in (None, calibration.labels_sha256)
+    return None if is_other else installed
 
 
 def history(folder: Path, family: str) -> list[Installed]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.calibration import Calibration, CalibrationImages
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
 from jetsel.base.names import count_reasons
@@ -16,9 +16,9 @@ from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
-from jetsel.calibrate.judge.findings import Comparison, Findings, Result
+from jetsel.calibrate.judge.findings import Comparison, Findings, FittedChain, Result
 from jetsel.calibrate.judge.promises import Split, answered_under, promises_by_policy, replay_unknown
-from jetsel.calibrate.judge.results import Judge, classes_of, differing, fitted_chain, reliability
+from jetsel.calibrate.judge.results import Judge, classes_of, differing, kinds_found
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
 from jetsel.calibrate.record.workers import Tell
@@ -79,7 +79,11 @@ def calibrate(
         _decided(tried.calibration, loaded, order, decision, comparison),
         parts={name: part for name, part in tried.calibration.parts.items() if name in offered},
         promises=promises,
-        unknown_images=0 if unknown is None else len(unknown.classes),
+        images=CalibrationImages(
+            count=len(recording.classes),
+            labels_from=loaded.labels_from,
+            unknown=0 if unknown is None else len(unknown.classes),
+        ),
         expected=expected(recording, tried.runs[decision.winner], unfitted),
     )
     findings = _findings(loaded, order, calibration, decision, comparison, judge, tried.runs)
@@ -88,13 +92,19 @@ def calibrate(
 
 def _compared(judge: Judge, tried: CrossValidated, *, is_offered: bool) -> Comparison:
     """Return the comparison of all policies. is_offered: whether the calibration has the chain."""
+    chain = None
+    if tried.lift is not None:
+        run, recording = tried.runs[CHAIN], judge.recording
+        chooser_ms = judge.chooser_ms(run)
+        chooser_mj = None if recording.energies is None else recording.chooser_mj(chooser_ms)
+        kinds = kinds_found(recording, run) if is_offered else []
+        chain = FittedChain(tried.lift, is_offered, chooser_ms, chooser_mj, kinds)
     return Comparison(
         best_single=judge.recording.best_single,
         policies={name: judge.result(name, run) for name, run in tried.runs.items()},
         bounds=judge.bounds(),
-        chain=None if tried.lift is None else fitted_chain(judge, tried.runs[CHAIN], tried.lift, is_offered=is_offered),
+        chain=chain,
         front={name: judge.result(name, run) for name, run in tried.front.items()},
-        reliability=reliability(judge.recording, tried.calibration.temperatures),
     )
 
 
@@ -120,14 +130,16 @@ def _decided(
     """Return the calibration with the decision, the compared figures, the energies and the machine filled in."""
     return msgspec.structs.replace(
         fitted,
-        labels_from=loaded.labels_from,
         default_policy=decision.winner,
         because=decision.verdict,
         wrong_at_most=order.wrong_at_most,
         rival=decision.rival,
         figures={name: _summary(one) for name, one in (comparison.policies | comparison.front).items()},
-        energy_reason=loaded.times.energy_reason,
-        chooser_energy_mj=None if comparison.chain is None else comparison.chain.chooser_mj or None,
+        energy=msgspec.structs.replace(
+            fitted.energy,
+            chooser_mj=None if comparison.chain is None else comparison.chain.chooser_mj or None,
+            reason=loaded.times.energy_reason,
+        ),
         machine=dict(order.machine),
     )
 

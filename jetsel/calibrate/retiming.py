@@ -20,9 +20,8 @@ from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import calibrate
 from jetsel.calibrate.fit.features import FeatureClock
 from jetsel.calibrate.judge.decision import InstallRequest
-from jetsel.calibrate.record.conditions import NoiseMonitor, gather
+from jetsel.calibrate.record.conditions import NoiseMonitor, gather, noise, run_by_turns
 from jetsel.calibrate.record.cuts import WHOLE, Shown, show
-from jetsel.calibrate.record.durations import noise, run_by_turns
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.calibrate.record.workers import Tell
@@ -69,7 +68,7 @@ def retime(
     costs_ms, times = _times(replace(family, models=tuple(models.values())), shown, before.features_px, config, limits)
     recording = Recording.of_answers(read_condensed(folder, costs_ms), previous.decode_px)
     names = tuple(map(str, range(recording.logits.shape[2])))  # the places of the classes differ between images
-    loaded = LoadedRecording(recording, times, previous, names, labels_from=before.labels_from)
+    loaded = LoadedRecording(recording, times, previous, names, labels_from=before.images.labels_from)
     clock = FeatureClock([shown], before.features_px, limits, times.features_ms)
     retimed = calibrate(loaded, InstallRequest(kinds=kinds_with(before.parts)), clock, tell).calibration
     return msgspec.structs.replace(
@@ -77,7 +76,7 @@ def retime(
         temperatures={name: answers[name].temperature for name in recording.models},
         wrong_at_most=before.wrong_at_most,
         # Promises that were tested on unknown images cannot be tested again: those images do not ship.
-        promises={} if before.unknown_images else retimed.promises,
+        promises={} if before.images.unknown else retimed.promises,
         because=f"{retimed.because}; based on the times of this machine and the answers that ship with the models",
     )
 

@@ -50,8 +50,8 @@ def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) ->
     for entry in entries:
         usable, row = entry.calibration, ("-", "-", "-", "-")
         if usable is not None:
-            labels = f"answers of {usable.labels_from}" if usable.labels_from else "the images'"
-            row = (usable.created, usable.default_policy, str(usable.photographs), labels)
+            labels = f"answers of {usable.images.labels_from}" if usable.images.labels_from else "the images'"
+            row = (usable.created, usable.default_policy, str(usable.images.count), labels)
         shown.add_row(number_text(entry.number), _mark(entry), *row, entry.reason or "")
     out.print(shown if entries else f"family {calibrations.family} has no calibration yet")
     out.print(f"your own calibrations are in {calibrations.folder}")
@@ -129,7 +129,7 @@ def gist(usable: Calibration) -> dict[str, str]:
         for name, one in usable.figures.items()
     }
     return {
-        "made": f"{usable.created}, from {usable.photographs:,} images",
+        "made": f"{usable.created}, from {usable.images.count:,} images",
         "answers by default": usable.default_policy,
         "because": usable.because,
         "ms per image": costs,
@@ -188,8 +188,8 @@ def summary(entry: Installed) -> dict[str, Any]:
         "is_current": entry.is_current,
         "created": usable.created if usable else None,
         "default_policy": usable.default_policy if usable else None,
-        "photographs": usable.photographs if usable else None,
-        "labels_from": usable.labels_from if usable else None,
+        "photographs": usable.images.count if usable else None,
+        "labels_from": usable.images.labels_from if usable else None,
         "refused": entry.reason,
         "directory": str(entry.directory),
         "report": None if entry.report is None else str(entry.report),

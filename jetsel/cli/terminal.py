@@ -175,7 +175,7 @@ def outcome_table(findings: Findings) -> list[Table | str]:
     shown = without_dominated(results, MOST_ROWS, [*marks, f"single:{best_single}"])
     left = len(results) - len(shown)
     note = [f"not shown: {left} single models; they are in the report and in --json"] if left else []
-    return [*listing_lines(overview(shown, best_single, findings.calibration.labels_from, marks)), *note]
+    return [*listing_lines(overview(shown, best_single, findings.calibration.images.labels_from, marks)), *note]
 
 
 def listing_lines(listing: Listing) -> list[Table | str]:

@@ -22,10 +22,10 @@ def estimated_mj(
     chose: whether features were computed, whose energy is added. mj_per_kb: the device's energy for sending and
     receiving 1,000 bytes; the edge server's own energy does not count.
     """
-    if calibration is None or not calibration.energies_mj:
+    if calibration is None or not calibration.energy.mean_mj:
         return None, no_energies(calibration)
     here = [run.model for run in ran if run.sent_bytes is None]
-    runs_mj = calibration.energies_mj
+    runs_mj = calibration.energy.mean_mj
     unknown = [model for model in here if model not in runs_mj]
     if unknown:
         return None, f"the calibration has no energy of {', '.join(unknown)}"
@@ -33,16 +33,16 @@ def estimated_mj(
     if sent_kb and mj_per_kb is None:
         return None, f"the energy of sending {sent_kb:.0f} kB is unknown: set edge.mj_per_kb"
     models_mj = sum(runs_mj[model] for model in here)
-    return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.chooser_energy_mj or 0.0 if chose else 0.0), None
+    return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.energy.chooser_mj or 0.0 if chose else 0.0), None
 
 
 def no_energies(calibration: Calibration | None) -> str | None:
     """Return why this calibration has no energies, None if it has them."""
     if calibration is None:
         return NO_CALIBRATION
-    if calibration.energies_mj:
+    if calibration.energy.mean_mj:
         return None
-    why = f" ({calibration.energy_reason})" if calibration.energy_reason else ""
+    why = f" ({calibration.energy.reason})" if calibration.energy.reason else ""
     return f"the calibration was made without energies{why}: calibrate again on a device that measures power"
 
 
@@ -83,13 +83,13 @@ class Estimates:
     def add(self, answer: Answer, chose: bool, calibration: Calibration | None) -> None:
         """Add an answer's energy. chose: whether features were computed for it."""
         made = None if answer.out_of_conditions else calibration
-        of_model = made.energies_mj if made is not None else {}
+        of_model = made.energy.mean_mj if made is not None else {}
         with self._lock:
             for run in answer.ran:
                 if run.sent_bytes is None:
                     self._models[answer.family, run.model].add(of_model.get(run.model))
             if chose:
-                self.chooser.add(None if made is None else made.chooser_energy_mj or 0.0)
+                self.chooser.add(None if made is None else made.energy.chooser_mj or 0.0)
             self._policies[answer.family, answer.policy].add(answer.energy_mj)
 
     def unused(self, family: str, model: str, energy_mj: float | None) -> None:

@@ -115,7 +115,7 @@ class Metering:
         """Add the energy of a run on this device whose result was not needed any more."""
         calibration = None if self.out_of_conditions(family.name) else family.in_use.calibration
         if model in family.models:
-            energy_mj = None if calibration is None else calibration.energies_mj.get(model)
+            energy_mj = None if calibration is None else calibration.energy.mean_mj.get(model)
             self.estimates.unused(family.name, model, energy_mj)
 
     def out_of_conditions(self, family: str) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.artefact.calibration import Calibration
+from jetsel.artefact.calibration import Calibration, MeasuredEnergy
 from jetsel.artefact.coding import read
 from jetsel.artefact.installed import install
 from jetsel.power.machine import kept
@@ -19,7 +19,7 @@ from tests.system.daemons import Connect, Start
 from tests.unit.daemon.families import calibrate, put_family
 from tests.waiting import LIMIT_S, until
 
-ENERGIES = {"energies_mj": {"cat-s": 1000.0, "cat-l": 4000.0}, "energies_half_mj": {"cat-s": 1.0, "cat-l": 2.0}}
+ENERGY = MeasuredEnergy(mean_mj={"cat-s": 1000.0, "cat-l": 4000.0}, half_width_mj={"cat-s": 1.0, "cat-l": 2.0})
 
 
 def models(folder: Path) -> tuple[str, str, str]:
@@ -33,7 +33,7 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
     board.calibrate()
     board.power(8.0)
     folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
-    calibrate(folder, "cats", machine=kept(board.facts()), **ENERGIES)
+    calibrate(folder, "cats", machine=kept(board.facts()), energy=ENERGY)
     daemon = start(board.config(*models(folder)))
     peer = connect(daemon)
     until(lambda: power_of(peer)["idle_w"] == IDLE_W)
@@ -102,7 +102,7 @@ def with_energies() -> Calibration:
         for name, figure in made.figures.items()
     }
     energies_mj = {model: DEAR_MJ if model in ("l", "xl") else CHEAP_MJ for model in made.costs_ms}
-    return msgspec.structs.replace(made, figures=figures, energies_mj=energies_mj)
+    return msgspec.structs.replace(made, figures=figures, energy=MeasuredEnergy(mean_mj=energies_mj))
 
 
 @pytest.mark.slow

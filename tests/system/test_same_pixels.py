@@ -15,7 +15,7 @@ from skimage import data
 from jetsel.base.config import Config, Models
 from jetsel.calibrate.record import load as reading
 from jetsel.calibrate.record.bench import RecordOptions
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.photographs import FoundImages, Labelled
 from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.recording import Recording

@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.measures import mean_interval
 from calibration.owners.__main__ import Owner
 from calibration.owners.halves import Labelled, halves, listed
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
-from jetsel.calibrate.judge.metrics import mean_interval, share_interval
+from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.image import decode, model_input, read_file
 from jetsel.zoo import scan

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.measures import mean_interval
 from calibration.papers.tables import table, written
 from jetsel.addons.fleet.documents import Entry
 from jetsel.addons.fleet.manager.demands import Demand, options_of
@@ -26,7 +27,6 @@ from jetsel.addons.fleet.manager.published import PublishedFamily
 from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
 from jetsel.artefact.condensed import RecordedAnswers
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.judge.metrics import mean_interval
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.premodel.cascades import Fitted, Outputs, judge, log_softmax, tried_cascades

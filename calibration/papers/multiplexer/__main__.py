@@ -25,7 +25,7 @@ from calibration.papers.multiplexer.readers import areas, gains
 from calibration.papers.tables import table, written
 from calibration.papers.taylor.clock import Clock
 from calibration.starter.calibrate import of_the_day
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.policies.multiplexer import NAME
 from jetsel.policies.registry import KIND
 from jetsel.zoo import STARTER, scan

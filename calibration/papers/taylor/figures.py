@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.measures import macro
 from calibration.papers.tables import table
 from calibration.papers.taylor.algorithm1 import optimum_votes
 from calibration.papers.taylor.paying import energy, limits
@@ -14,7 +15,6 @@ from calibration.papers.taylor.readers import points
 from calibration.papers.taylor.shown import Shown
 from calibration.papers.taylor.study import Study
 from calibration.papers.taylor.trials import Seen
-from jetsel.calibrate.judge.metrics import macro
 from jetsel.features import PAPER_NAMES, PAPER_SEVEN
 
 

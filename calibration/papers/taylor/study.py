@@ -19,7 +19,7 @@ from calibration.papers.taylor.selection import Planned, make_plan
 from calibration.papers.taylor.trials import Folds
 from calibration.starter.calibrate import TX2_CORE_FACTOR, TX2_MS, of_models, of_the_day
 from jetsel.calibrate.calibrating import FOLDS, SEED
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.features.near_duplicates import assign_folds

@@ -11,7 +11,15 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import BoundIdentities, Calibration, Confidence, ExpectedStatistics, bins_of
+from jetsel.artefact.calibration import (
+    BoundIdentities,
+    Calibration,
+    CalibrationImages,
+    Confidence,
+    ExpectedStatistics,
+    MeasuredEnergy,
+    bins_of,
+)
 from jetsel.calibrate.fit.chain import Lift, choose_reading, try_readings
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.record.recording import Objective, Recording
@@ -42,19 +50,21 @@ def draft(identity: BoundIdentities, recording: Recording, temperatures: Mapping
     default_policy, because, figures and the facts of energy are placeholders until the policies are compared.
     """
     bound = {name: getattr(identity, name) for name in BoundIdentities.__struct_fields__}
+    energies = recording.energies
     bound["identities"] = {model: identity.identities[model] for model in recording.models}
     return Calibration(
         **bound,
         temperatures=dict(temperatures),
         costs_ms=dict(recording.costs_ms),
-        energies_mj={} if recording.energies is None else dict(recording.energies.mean_mj),
-        energies_half_mj={} if recording.energies is None else dict(recording.energies.half_width_mj),
+        energy=MeasuredEnergy()
+        if energies is None
+        else MeasuredEnergy(mean_mj=dict(energies.mean_mj), half_width_mj=dict(energies.half_width_mj)),
         objective=recording.objective,
         default_policy="cascade",
         because="not compared yet",
         figures={},
         created=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        photographs=len(recording.classes),
+        images=CalibrationImages(count=len(recording.classes)),
     )
 
 

@@ -17,6 +17,11 @@ class Interval(Struct, frozen=True):
     low: float
     high: float
 
+    @property
+    def half_width(self) -> float:
+        """Half the distance of its ends."""
+        return (self.high - self.low) / 2
+
 
 class Spread(Struct, frozen=True):
     """Mean, median and 95th percentile of a quantity over images."""
@@ -27,52 +32,24 @@ class Spread(Struct, frozen=True):
 
 
 class PolicyDifference(Struct, frozen=True):
-    """A policy compared with a rival: difference of accuracy in percentage points, ratios of time and energy."""
+    """A policy compared with a rival: difference of accuracy in percentage points, ratio of times."""
 
     points: float
     time_ratio: float
-    energy_ratio: float | None = None
-
-
-class MacroAverages(Struct, frozen=True):
-    """Means over the classes (Taylor et al., section 4.2)."""
-
-    precision: float
-    recall: float
-    f1: float
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """One policy on held-out images. Shares are from 0 to 1; times include the choice.
-
-    coin: accuracy of the best random mix of two single models in the same mean time, None if no model is as fast. A
-    policy that does not beat it learns nothing from the images.
-    """
+    """One policy on held-out images. Shares are from 0 to 1; times include the choice."""
 
     name: str
     top1: float
     top5: float
     top1_interval: Interval
-    top5_interval: Interval
-    macro: MacroAverages
     time_ms: Spread
-    time_interval: Interval  # of the mean
     energy_mj: Spread | None = None
     runs: dict[str, float]  # model -> share of the images that it ran on
-    in_doubt: float
     always: str | None = None  # the model, if the policy runs this one alone on every image
-    coin: float | None
     vs_best_single: PolicyDifference
-    vs_oracle: PolicyDifference
-
-
-class Reliability(Struct, frozen=True):
-    """The gap between a model's confidence and its accuracy, before and after temperature scaling."""
-
-    model: str
-    temperature: float
-    error_before: float  # expected calibration error (Guo et al. 2017, equation 3)
-    error_after: float
 
 
 class ImageKind(Struct, frozen=True):
@@ -125,7 +102,7 @@ class ImageSample(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """Results of all policies on the same images. bounds: cheapest, best single, random and oracle.
+    """Results of all policies on the same images. bounds: best single and oracle.
 
     front: the offered operating points, such as `cascade:1`, the most expensive first.
     """
@@ -135,7 +112,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
     bounds: dict[str, Result]
     chain: FittedChain | None  # None if there are too few images or models for neighbours
     front: dict[str, Result]
-    reliability: list[Reliability]
 
 
 class ClassFinding(Struct, frozen=True):

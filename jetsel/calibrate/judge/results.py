@@ -10,25 +10,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.fit.chain import Lift
 from jetsel.calibrate.judge.findings import (
     ClassFinding,
-    FittedChain,
     Guess,
     ImageFinding,
+    ImageKind,
     ImageSample,
-    MacroAverages,
     PolicyDifference,
-    Reliability,
     Result,
     Spread,
 )
-from jetsel.calibrate.judge.kinds import kinds_found
-from jetsel.calibrate.judge.metrics import best_mix, macro, mean_interval, share_interval
+from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
-
-RANDOM_SEED = 2018
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,43 +48,28 @@ class Judge:
 
     def result(self, name: str, run: PolicyReplay) -> Result:
         """Return the metrics of one policy. name: of the policy."""
-        outcomes, groups = self.outcomes(run), self.recording.groups
+        outcomes, single = self.outcomes(run), self.outcomes(self._single)
         top1, time_ms, energy_mj = outcomes.correct, outcomes.time_ms, outcomes.energy_mj
         return Result(
             name=name,
             top1=float(top1.mean()),
             top5=float(run.is_top5.mean()),
-            top1_interval=share_interval(top1, groups),
-            top5_interval=share_interval(run.is_top5, groups),
-            macro=MacroAverages(*macro(self.recording.classes, run.answered)),
+            top1_interval=share_interval(top1, self.recording.groups),
             time_ms=_spread(time_ms),
-            time_interval=mean_interval(time_ms),
             energy_mj=None if energy_mj is None else _spread(energy_mj),
             runs={model: float(run.ran[:, i].mean()) for i, model in enumerate(self.recording.models)},
-            in_doubt=float(run.in_doubt.mean()),
             always=self.always(run),
-            coin=best_mix(self.recording.costs("time"), self.recording.right.mean(axis=0), float(time_ms.mean())),
-            vs_best_single=_difference(outcomes, self.outcomes(self._single)),
-            vs_oracle=_difference(outcomes, self.outcomes(self._oracle)),
+            vs_best_single=PolicyDifference(
+                100 * float(top1.mean() - single.correct.mean()), float(time_ms.mean() / single.time_ms.mean())
+            ),
         )
 
     def bounds(self) -> dict[str, Result]:
-        """Return the results of cheapest, best single, random and oracle, which bound those of any policy."""
+        """Return the results of the best single model and of the oracle, which bound those of any policy."""
         return {
-            "cheapest": self.result("cheapest", self.single(self.recording.models[0])),
             "best single": self.result("best single", self._single),
-            "random": self.result("random", self.random()),
             "oracle": self.result("oracle", self._oracle),
         }
-
-    def single(self, model: str) -> PolicyReplay:
-        """Return the replay of always running one model, without a choice."""
-        return self._of_columns(np.full(len(self.recording.classes), self.recording.models.index(model)))
-
-    def random(self) -> PolicyReplay:
-        """Return the replay of a model drawn uniformly for each image."""
-        draw = np.random.default_rng(RANDOM_SEED)
-        return self._of_columns(draw.integers(0, len(self.recording.models), len(self.recording.classes)))
 
     def always(self, run: PolicyReplay) -> str | None:
         """Return the model that is the only one to run on every image, None if there is none."""
@@ -99,7 +78,8 @@ class Judge:
 
     @cached_property
     def _single(self) -> PolicyReplay:
-        return self.single(self.recording.best_single)
+        column = self.recording.models.index(self.recording.best_single)
+        return self._of_columns(np.full(len(self.recording.classes), column))
 
     @cached_property
     def _oracle(self) -> PolicyReplay:
@@ -116,54 +96,55 @@ class Judge:
         return PolicyReplay(answered, top5, costs[columns], ran, doubt, choice_ms=0.0, features=())
 
 
-def _difference(ours: Outcomes, theirs: Outcomes) -> PolicyDifference:
-    ratio = float(ours.time_ms.mean() / theirs.time_ms.mean())
-    of_energy = None
-    if ours.energy_mj is not None and theirs.energy_mj is not None:
-        of_energy = float(ours.energy_mj.mean() / theirs.energy_mj.mean())
-    return PolicyDifference(100 * float(ours.correct.mean() - theirs.correct.mean()), ratio, of_energy)
-
-
 def _spread(values: NDArray[np.float64]) -> Spread:
     p50, p95 = np.quantile(values, [0.5, 0.95])
     return Spread(float(values.mean()), float(p50), float(p95))
 
 
-def fitted_chain(judge: Judge, run: PolicyReplay, lift: Lift, *, is_offered: bool) -> FittedChain:
-    """Return the chain's features, neighbours, gain and cost for the report."""
-    chooser_ms = judge.chooser_ms(run)
-    return FittedChain(
-        lift,
-        offered=is_offered,
-        chooser_ms=chooser_ms,
-        chooser_mj=None if judge.recording.energies is None else judge.recording.chooser_mj(chooser_ms),
-        kinds=kinds_found(judge.recording, run) if is_offered else [],
-    )
+LEAST_SHARE = 0.03  # smallest share of the images that counts as a kind
+LEAST_TOLD = 0.8  # smallest area under the ROC curve of a feature that describes a kind
+
+LOOKS = {
+    "colourfulness": ("grey", "colourful"),
+    "avg_perceived_brightness": ("dark", "bright"),
+    "area": ("small", "large"),
+    "noise": ("free of noise", "noisy"),
+    "detail": ("blurred", "sharp"),
+    "contrast": ("low in contrast", "high in contrast"),
+    "n_keypoints": ("plain", "busy"),
+}
+"""Feature -> look of images with a low and with a high value; the first feature wins a tie."""
 
 
-BINS = 15
+def kinds_found(recording: Recording, run: PolicyReplay) -> list[ImageKind]:
+    """Return the kinds of images that one feature describes, the largest first.
 
-
-def reliability(recording: Recording, temperatures: Mapping[str, float]) -> list[Reliability]:
-    """Return the calibration error of each model's confidences, before and after temperature scaling."""
-    right = recording.right
-    before = recording.confidences(dict.fromkeys(recording.models, 1.0))
-    after = recording.confidences(temperatures)
-    rows = []
-    for i, model in enumerate(recording.models):
-        errors = [calibration_error(confidences[:, i], right[:, i]) for confidences in (before, after)]
-        rows.append(Reliability(model, temperatures[model], *errors))
-    return rows
-
-
-def calibration_error(confidences: NDArray[np.float32], right: NDArray[np.bool_], bins: int = BINS) -> float:
-    """Return the expected calibration error: the mean gap of confidence and accuracy in equal bins (Guo et al., eq. 3).
-
-    confidences, right: (n,).
+    A kind is all images that start with the same model. The feature with the best area under the ROC curve describes it
+    (Hanley and McNeil 1982).
     """
-    which = np.minimum((confidences * bins).astype(int), bins - 1)
-    gaps = np.bincount(which, confidences - right, bins)  # of each bin, times its number of images
-    return float(np.abs(gaps).sum() / len(right))
+    first = run.ran.argmax(axis=1)
+    values_by_name = {name: recording.feature(name) for name in LOOKS if name in recording.feature_names}
+    kinds = []
+    for column in np.unique(first):
+        of_kind = first == column
+        share = float(of_kind.mean())
+        if not values_by_name or not LEAST_SHARE <= share <= 1 - LEAST_SHARE:
+            continue
+        looks = {name: _order(values, of_kind) for name, values in values_by_name.items()}
+        best = max(looks, key=lambda name: round(abs(looks[name] - 0.5), 2))
+        if abs(looks[best] - 0.5) >= LEAST_TOLD - 0.5:
+            look = LOOKS[best][int(looks[best] > 0.5)]
+            kinds.append(ImageKind(recording.models[column], share, look))
+    return sorted(kinds, key=lambda kind: -kind.share)
+
+
+def _order(values: NDArray[np.float32], of_kind: NDArray[np.bool_]) -> float:
+    """Return the area under the ROC curve: how likely a value of the kind is larger than another; ties count half."""
+    _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - (counts - 1) / 2  # ranks from 1; equal values share their mean rank
+    inside = int(of_kind.sum())
+    above = float(middle[rank][of_kind].sum()) - inside * (inside + 1) / 2
+    return above / (inside * (len(values) - inside))
 
 
 REFUSED = "refused"

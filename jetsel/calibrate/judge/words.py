@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from jetsel.artefact.promise import Missing, Promises
-from jetsel.calibrate.judge.findings import FittedChain, Interval
+from jetsel.calibrate.judge.findings import FittedChain
 
 SPACE = "\u00a0"  # non-breaking, so that a number stays with its unit
 UNKNOWN = "unknown"
@@ -42,30 +42,16 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def in_percent(share: float) -> str:
-    """Return a share as a percentage with its sign, for a sentence: '62.1 %'."""
-    return f"{percent(share)}{SPACE}%"
-
-
-def signed(points: float | None) -> str:
+def signed(points: float) -> str:
     """Return percentage points with sign and one decimal: '+1.2', '\u22120.3'."""
-    if points is None:
-        return UNKNOWN
     if abs(points) < 0.05:
         return "0.0"
     return f"{points:+.1f}".replace("-", "\u2212")
 
 
-def change(value: float | None) -> str:
+def change(value: float) -> str:
     """Return a ratio as a relative change: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
-    if value is None:
-        return UNKNOWN
     return f"{round(100 * (value - 1)):+d}{SPACE}%".replace("-", "\u2212").replace("+0", "0")
-
-
-def half_width(ends: Interval) -> float:
-    """Return half the width of an interval."""
-    return (ends.high - ends.low) / 2
 
 
 def joined(names: Sequence[str]) -> str:

@@ -9,11 +9,10 @@ from typing import TypeVar
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.calibrate.record.conditions import NoiseMonitor
+from jetsel.calibrate.record.conditions import NOISY_SHARE, NoiseMonitor, TimingPlan, noise
 from jetsel.calibrate.record.contents import drawn_order
 from jetsel.calibrate.record.cuts import Shown, read_shown
 from jetsel.calibrate.record.database import Store
-from jetsel.calibrate.record.durations import NOISY_SHARE, TimingPlan, noise
 from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine, Output
 from jetsel.features import WORKING_PX

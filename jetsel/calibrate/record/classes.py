@@ -41,7 +41,8 @@ def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
     remarks = []
     unknown = Counter(match[2] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
     if unknown:
-        listed = _listed(f"{name} ({n}){_near(name, family)}" for name, n in unknown.items())
+        known = dict.fromkeys((*family.labels.names, *family.labels.wnids))
+        listed = _listed(f"{name} ({n}){did_you_mean(name, known)}" for name, n in unknown.items())
         remarks.append(f"no class of family {family.name}: {listed}")
     classes = np.unique(loaded.recording.classes)
     names = family.labels.names
@@ -53,10 +54,6 @@ def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
     elif len(classes) < len(names):
         remarks.append(f"images of {len(classes)} of the {len(names):,} classes")
     return remarks
-
-
-def _near(label: str, family: Family) -> str:
-    return did_you_mean(label, dict.fromkeys((*family.labels.names, *family.labels.wnids)))
 
 
 def _listed(names: Iterable[str], most: int = 10) -> str:

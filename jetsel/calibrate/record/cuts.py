@@ -43,11 +43,6 @@ class TooSmallError(BadImageError):
     """The image is not larger than the requested reduced copy."""
 
 
-def with_sizes(cuts: Sequence[Cut], sizes: Sequence[int]) -> list[Cut]:
-    """Return the cuts, with a reduced copy of each size after each whole image."""
-    return [size for cut in cuts for size in (cut, *(Cut(one) for one in sizes if cut == WHOLE))]
-
-
 class Shown(NamedTuple):
     """An image as models get it. data: the file's content, None for a part of it. whole: the whole image, decoded."""
 

@@ -171,17 +171,13 @@ def _times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> tup
     times_ms = {model: float(np.median([row[1] for row in timed_here if row[0] == model])) for model in models}
     costs_ms = dict(sorted(times_ms.items(), key=lambda item: item[1]))
     features = [file.execute("SELECT features_ms FROM photographs WHERE id = ?", (one,)).fetchone() for one in common]
-    noisy, conditions = _conditions(file, sorted({row[2] for row in timed_here}))
-    return costs_ms, Times(float(np.median(features)), conditions, noisy, None)
-
-
-def _conditions(file: sqlite3.Connection, numbers: list[int]) -> tuple[str | None, dict[str, str]]:
-    """Return why these runs' times are unreliable, None if they are not, and the conditions of the last run."""
-    conditions = [
-        file.execute("SELECT noisy, found FROM conditions WHERE id = ?", (number,)).fetchone() for number in numbers
+    runs = [
+        file.execute("SELECT noisy, found FROM conditions WHERE id = ?", (number,)).fetchone()
+        for number in sorted({row[2] for row in timed_here})
     ]
-    reasons = dict.fromkeys(noisy for noisy, _ in conditions if noisy)
-    return "; ".join(reasons) or None, msgspec.json.decode(conditions[-1][1], type=Conditions).described()
+    noisy = "; ".join(dict.fromkeys(reason for reason, _ in runs if reason)) or None
+    conditions = msgspec.json.decode(runs[-1][1], type=Conditions).described()
+    return costs_ms, Times(float(np.median(features)), conditions, noisy, None)
 
 
 NOT_ENDED = "the energy of some models is not measured; run the recording to its end"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from jetsel.calibrate.record.bench import Bench, EnergyPlan
+from jetsel.calibrate.record.conditions import NOISY_SHARE
 from jetsel.calibrate.record.database import Store
-from jetsel.calibrate.record.durations import NOISY_SHARE
 from jetsel.calibrate.record.workers import Stop
 from jetsel.power.integration import FEWEST
 from jetsel.power.meter import Meter

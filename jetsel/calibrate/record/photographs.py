@@ -12,7 +12,7 @@ from pathlib import Path
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import BY_SYSTEMS, LeftOut, NumberByName, exact, folder_name
 from jetsel.calibrate.listing import folders_in, images_below, left_out_lines, usable
-from jetsel.calibrate.record.cuts import WHOLE, Cut, box_of, with_sizes
+from jetsel.calibrate.record.cuts import WHOLE, Cut, box_of
 from jetsel.zoo import Labels
 
 ClassOf = Callable[[str], int | None]
@@ -115,7 +115,7 @@ def find(
     results = [
         file if isinstance(file, LeftOut) else _judge(file, label, cut, number_of, need_labels)
         for file, label, one in dict.fromkeys(given)
-        for cut in with_sizes([one], sizes)
+        for cut in (one, *(Cut(size) for size in sizes if one == WHOLE))
     ]
     labelled = [one for one in results if isinstance(one, Labelled)]
     photographs = sorted(labelled, key=lambda one: (one.path, one.label or "", one.cut.text))

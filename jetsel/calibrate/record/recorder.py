@@ -13,16 +13,17 @@ from pathlib import Path
 from statistics import median
 
 import cv2
+import numpy as np
+from numpy.typing import NDArray
 
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
+from jetsel.calibrate.binomial import tail
 from jetsel.calibrate.record.bench import Bench, RecordOptions
-from jetsel.calibrate.record.conditions import NoiseMonitor, gather
+from jetsel.calibrate.record.conditions import NoiseMonitor, gather, run_by_turns
 from jetsel.calibrate.record.contents import Task, claim
 from jetsel.calibrate.record.cuts import Shown
 from jetsel.calibrate.record.database import Store, faults
-from jetsel.calibrate.record.dominated import LEAST_IMAGES, MOST_SHARE, dominated, right_of
-from jetsel.calibrate.record.durations import run_by_turns
 from jetsel.calibrate.record.examine import Examined, Examiner, write
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
@@ -69,6 +70,10 @@ def _time(bench: Bench, number: int, shown: Shown, models: tuple[str, ...]) -> N
         )
 
 
+LEAST_IMAGES = 300
+MOST_SHARE = 0.01  # largest share of images on which only the dominated model is right
+RISK = 0.05  # that the true share is larger (one-sided; Clopper and Pearson, Biometrika 26, 1934)
+CHEAPER = 0.9  # largest ratio of times: of two equally fast models, both are kept
 DEFAULTS = Config()
 ESTIMATED_BY = 3  # images per thread that estimate how long the recording takes
 
@@ -213,6 +218,41 @@ def _drop(store: Store, examiner: Examiner, always_recorded: Collection[str]) ->
         few = f"fewer than {100 * MOST_SHARE:g} % of the first {len(right[model]):,} images are right by {model} alone"
         store.drop(model, f"{saved}, and {few}")
         examiner.dropped.add(model)
+
+
+def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return pairs of a model and a cheaper one that is right nearly wherever the model is, the most expensive first.
+
+    right: by model, (n,). times_ms: by model.
+    """
+    dominated_models: list[tuple[str, str]] = []
+    left = sorted(right, key=times_ms.__getitem__, reverse=True)
+    for model in list(left):
+        for other in reversed(left):  # the cheapest first
+            if times_ms[other] > CHEAPER * times_ms[model]:
+                break
+            alone = int((right[model] & ~right[other]).sum())
+            if tail(alone, len(right[model]), MOST_SHARE) < RISK:
+                dominated_models.append((model, other))
+                left.remove(model)
+                break
+    return dominated_models
+
+
+def right_of(store: Store) -> dict[str, NDArray[np.bool_]]:
+    """Return whether each wanted model is right, (n,) by name, on the labelled images that all of them answered."""
+    execute = store.connection.execute
+    complete = (
+        "SELECT id FROM photographs JOIN chosen USING (sha256) WHERE class IS NOT NULL AND (SELECT COUNT(*) FROM"
+        " predictions WHERE photograph = id AND model IN (SELECT id FROM wanted)) = (SELECT COUNT(*) FROM wanted)"
+    )
+    right_by_model: dict[str, list[bool]] = {}
+    for name, number, logits in execute(
+        "SELECT name, class, logits FROM predictions JOIN wanted ON wanted.id = model"
+        f" JOIN photographs p ON p.id = photograph WHERE p.id IN ({complete}) ORDER BY p.id"
+    ):
+        right_by_model.setdefault(name, []).append(int(np.frombuffer(logits, "<f2").argmax()) == number)
+    return {name: np.array(values) for name, values in right_by_model.items()}
 
 
 def _refuse_none(store: Store, images: FoundImages) -> None:

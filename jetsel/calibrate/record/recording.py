@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import BoundIdentities
 from jetsel.artefact.condensed import RecordedAnswers, condense
-from jetsel.base.errors import CalibrationError
 from jetsel.features import NAMES
 from jetsel.policies.kind import Table
 from jetsel.policies.policy import Prediction
@@ -36,9 +35,6 @@ def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.i
     """
     width, height = (features[:, NAMES.index(name)] for name in ("width", "height"))
     return np.searchsorted(np.log2(decode_px * np.array(SMALLER)), np.minimum(width, height), side="right")
-
-
-CALIBRATE_POWER = "measure the idle power with `jetsel power calibrate`, and record again"
 
 
 @dataclass(frozen=True)
@@ -102,24 +98,20 @@ class Recording:
         return condense(logits, self.classes, self.features, self.groups, temperatures, identities)
 
     def costs(self, objective: Objective | None = None) -> NDArray[np.float64]:
-        """Return each model's cost, (m,), in ms or mJ. objective: None for the recording's own.
-
-        Raises CalibrationError if energy is requested but was not measured.
-        """
-        costs = self.costs_ms if (objective or self.objective) == "time" else self._measured().mean_mj
+        """Return each model's cost, (m,), in ms, or in mJ if energy was measured. objective: None for its own."""
+        costs = self.costs_ms
+        if (objective or self.objective) == "energy":
+            assert self.energies is not None
+            costs = self.energies.mean_mj
         return np.array([costs[model] for model in self.models])
 
     def chooser_mj(self, chooser_ms: float) -> float:
-        """Return the energy of a choice of this duration; raises CalibrationError if energy was not measured.
+        """Return the energy of a choice of this duration, if energy was measured.
 
         A choice is assumed to draw the metered power of extracting features: both keep one core busy.
         """
-        return chooser_ms * self._measured().chooser_w
-
-    def _measured(self) -> Energies:
-        if self.energies is None:
-            raise CalibrationError(f"no energy was measured: {CALIBRATE_POWER}")
-        return self.energies
+        assert self.energies is not None
+        return chooser_ms * self.energies.chooser_w
 
     @property
     def best_single(self) -> str:

@@ -64,7 +64,8 @@ def render(findings: Findings, limits: Limits) -> str | None:
 def render_sections(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str | None:
     """Return the report of another command as HTML text; None if a library is missing."""
     pages = _pages()
-    return None if pages is None else pages.sections_page(command, title, sentences, sections)
+    values = {"command": command, "title": title, "sentences": sentences, "sections": sections}
+    return None if pages is None else pages.rendered("sections.html", **values)
 
 
 def _pages() -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jetsel.calibrate.judge.findings import Comparison, Findings, Result
 from jetsel.calibrate.judge.metrics import undominated
-from jetsel.calibrate.judge.words import change, half_width, percent, score, short, signed, significant
+from jetsel.calibrate.judge.words import change, percent, score, short, signed, significant
 from jetsel.calibrate.report import Chart, Listing
 
 SINGLE = "single:"
@@ -41,7 +41,7 @@ def overview(
 ) -> Listing:
     """Return the table with a row for each result. marks: policy to highlight -> why."""
     columns: dict[str, Callable[[Result], str]] = {
-        f"{score(labels_from)}, %": lambda r: f"{percent(r.top1)} \u00b1 {percent(half_width(r.top1_interval))}",
+        f"{score(labels_from)}, %": lambda r: f"{percent(r.top1)} \u00b1 {percent(r.top1_interval.half_width)}",
         "Top-5, %": lambda r: percent(r.top5),
         "Mean ms": lambda r: significant(r.time_ms.mean),
         "Mean mJ": lambda r: significant(None if r.energy_mj is None else r.energy_mj.mean),
@@ -107,12 +107,12 @@ def trade_off(findings: Findings) -> Chart:
         lines.setdefault(f"Operating points of {name.partition(':')[0]}", []).append(_point(result))
     shown = {name: series_points for name, series_points in series.items() if series_points}
     return Chart(
-        f"{score(findings.calibration.labels_from)} against time",
+        f"{score(findings.calibration.images.labels_from)} against time",
         "A line joins operating points: under load, and for a request that names one, any of them answers."
         if lines
         else "Better policies are higher and further to the left.",
         "Mean time, ms",
-        f"{score(findings.calibration.labels_from)}, %",
+        f"{score(findings.calibration.images.labels_from)}, %",
         shown | {name: sorted(series_points) for name, series_points in lines.items()},
         lines,
         labels,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import shlex
-from collections.abc import Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -21,7 +20,7 @@ from jetsel.base.errors import BadImageError, ImageTooLargeError
 from jetsel.calibrate.judge import words
 from jetsel.calibrate.judge.findings import Findings, ImageFinding, ImageSample
 from jetsel.calibrate.judge.words import level, percent, short, why_missing
-from jetsel.calibrate.report import Listing, Section
+from jetsel.calibrate.report import Listing
 from jetsel.calibrate.report.drawing import draw
 from jetsel.calibrate.report.overview import cards, compared_results, overview, statuses, trade_off
 from jetsel.image import Limits
@@ -76,7 +75,7 @@ def page(findings: Findings, limits: Limits) -> str:
         facts=findings.calibration,
         say=words,
         cards=cards(findings),
-        overview=overview(results, best_single, findings.calibration.labels_from, statuses(findings)),
+        overview=overview(results, best_single, findings.calibration.images.labels_from, statuses(findings)),
         trade_off=trade_off(findings),
         promises_heading=promises_heading,
         promised_levels=promised_levels,
@@ -100,11 +99,6 @@ def _next_steps(findings: Findings) -> list[tuple[str, str]]:
         (f"To install {findings.winner} nevertheless:", f"{command} --force"),
         ("To compare with more certainty, add images and run this again:", command),
     ]
-
-
-def sections_page(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str:
-    """Return the HTML text of a page with sentences, then charts and tables under headings."""
-    return rendered("sections.html", command=command, title=title, sentences=sentences, sections=sections)
 
 
 def rendered(name: str, **values: Any) -> str:

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from jetsel.base.config import Config
 from jetsel.base.errors import ManifestError
-from jetsel.calibrate.record.durations import run_by_turns
+from jetsel.calibrate.record.conditions import run_by_turns
 from jetsel.cli.models.candidates import BACKEND
 from jetsel.cli.models.listing import described
 from jetsel.cli.models.placed import notes_of, print_notes, put

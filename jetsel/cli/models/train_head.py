@@ -65,7 +65,6 @@ def train_head(
     import numpy as np
 
     from jetsel.calibrate.judge.metrics import share_interval
-    from jetsel.calibrate.judge.words import half_width
     from jetsel.calibrate.listing import left_out_lines
     from jetsel.calibrate.record.photographs import find
     from jetsel.calibrate.record.recorder import loaded_models
@@ -109,7 +108,7 @@ def train_head(
         typer.echo(line)
     for new, accuracy in accuracies.items():
         count = trained[new].held_out
-        half = 100 * half_width(share_interval(np.arange(count) < round(accuracy * count)))
+        half = 100 * share_interval(np.arange(count) < round(accuracy * count)).half_width
         typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images ({count:,} images, \u00b1 {half:.0f})")
     if unmeasured is not None:
         typer.echo(f"accuracy not known: {unmeasured}")

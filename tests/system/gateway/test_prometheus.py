@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import jetsel
+from jetsel.artefact.calibration import MeasuredEnergy
 from tests.processes import port_of
 from tests.system.boards import Board
 from tests.system.daemons import Daemon, drawn, serving
@@ -96,8 +97,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     board.calibrate()
     put(board.root, {f"{ZONE}/type": "GPU-therm\n", f"{ZONE}/temp": "41500\n"})
     cats = put_family(folder / "cats", "cats", "cat-s", "cat-l")
-    energies = {"energies_mj": {"cat-s": 1000.0, "cat-l": 4000.0}, "energies_half_mj": {"cat-s": 1.0, "cat-l": 2.0}}
-    calibrate(cats, "cats", **energies)
+    energy = MeasuredEnergy(mean_mj={"cat-s": 1000.0, "cat-l": 4000.0}, half_width_mj={"cat-s": 1.0, "cat-l": 2.0})
+    calibrate(cats, "cats", energy=energy)
     models = f'[models]\npaths = ["{cats}"]\nbackends = {{ cat-s = "onnxruntime-hosted" }}'
     rest = f'[policy]\nlatency_target_ms = 60000\n[host]\ninterpreter = "{sys.executable}"\n[observe]\ndrift_every = 1'
     with serving(folder, board.config(models, rest)) as daemon:

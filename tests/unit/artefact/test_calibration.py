@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Rung, verify
+from jetsel.artefact.calibration import Calibration, Cascades, MeasuredEnergy, Part, Paths, Rung, verify
 from jetsel.base.errors import CalibrationError
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.registry import catalogue
@@ -19,7 +19,7 @@ ENERGIES = {"small": 9.0, "middle": 2.0, "large": 30.0}
 
 def test_what_models_cost_is_of_the_objective(calibration: Calibration) -> None:
     assert calibration.costs == calibration.costs_ms
-    by_energy = msgspec.structs.replace(calibration, objective="energy", energies_mj=ENERGIES)
+    by_energy = msgspec.structs.replace(calibration, objective="energy", energy=MeasuredEnergy(mean_mj=ENERGIES))
     verify(by_energy)
     assert by_energy.costs == ENERGIES
     costs = []
@@ -69,8 +69,8 @@ def test_a_part_that_does_not_fit_is_named_with_its_policy(
     ("change", "reason"),
     [
         ({"costs_ms": {"small": 1.0, "middle": 2.0, "huge": 3.0}}, "costs_ms"),
-        ({"energies_mj": {"small": 1.0}}, "energies_mj must name exactly"),
-        ({"objective": "energy"}, "energy is its objective, and energies_mj names no model"),
+        ({"energy": MeasuredEnergy(mean_mj={"small": 1.0})}, "energy.mean_mj must name exactly"),
+        ({"objective": "energy"}, "energy is its objective, and energy.mean_mj names no model"),
     ],
 )
 def test_a_contradiction_is_named(calibration: Calibration, change: dict[str, Any], reason: str) -> None:

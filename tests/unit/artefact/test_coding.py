@@ -35,7 +35,7 @@ def forge(folder: Path, put: dict[str, Any] | None = None, **changes: Any) -> No
     body = json.dumps(json.loads((folder / MANIFEST).read_bytes())["body"] | changes)
     digest = hashlib.sha256(body.encode() + (folder / ARRAYS).read_bytes()).hexdigest()
     (folder / MANIFEST).write_text(
-        f'{{"format": "jetsel-calibration", "version": 6, "sha256": "{digest}", "body": {body}}}'
+        f'{{"format": "jetsel-calibration", "version": 7, "sha256": "{digest}", "body": {body}}}'
     )
 
 
@@ -86,8 +86,8 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     [
         ('{"name": "resnet", "version": 5}', "not a calibration's manifest"),
         ('{"format": "other", "version": 1}', "of format 'other', not 'jetsel-calibration'"),
-        ('{"format": "jetsel-calibration", "version": 7, "new": []}', "has version 7.* update"),
-        ('{"format": "jetsel-calibration", "version": 5, "body": {}}', "version 5.* jetsel calibrate IMAGES"),
+        ('{"format": "jetsel-calibration", "version": 8, "new": []}', "has version 8.* update"),
+        ('{"format": "jetsel-calibration", "version": 6, "body": {}}', "version 6.* jetsel calibrate IMAGES"),
         ("[" * 100_000, "not a calibration's manifest"),
         (" " * (4 * 2**20 + 1), "exceeds the limit"),
     ],

@@ -41,7 +41,7 @@ def test_times_are_this_machines_and_all_that_depends_on_them_is_fitted_again(sh
     assert made.identities == {name: before.identities[name] for name in models}
     assert made.temperatures == {name: before.temperatures[name] for name in models}
     assert all(made.costs_ms[name] not in (0, before.costs_ms[name]) for name in models), "measured anew"
-    assert (made.photographs, made.features_px) == (200, before.features_px)
+    assert (made.images.count, made.features_px) == (200, before.features_px)
     assert "cascade" in made.parts
     assert "based on the times of this machine" in made.because
 
@@ -51,7 +51,7 @@ def test_promises_are_tested_again_and_those_that_unknown_images_secured_are_dro
     before, folder = shipped
     kept, dropped = (
         retime(family, models, one, folder, Config(), lambda *_: None).promises
-        for one in (before, structs.replace(before, unknown_images=100))
+        for one in (before, structs.replace(before, images=structs.replace(before.images, unknown=100)))
     )
     assert kept
     assert dropped == {}

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Rung
+from jetsel.artefact.calibration import Calibration, CalibrationImages, Cascades, Part, Paths, Rung
 from jetsel.artefact.coding import save
 from jetsel.base.config import Config, Models
 from jetsel.daemon.family import ServedFamily, serve_family
@@ -115,7 +115,7 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
         "feature_table": table_hash(),
         "decode_px": found.decode_px,
         "features_px": 4096,
-        "photographs": 6,
+        "images": CalibrationImages(count=6),
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
         "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
         "parts": {

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from jetsel.artefact.calibration import MeasuredEnergy
 from jetsel.daemon.estimates import NO_CALIBRATION, Estimates, estimated_mj
 from jetsel.wire import Ran
 from jetsel.wire.power import ModelEnergy, PolicyEnergy
 from tests.unit.daemon.families import calibration_of, put_family
 
-ENERGIES = {"energies_mj": {"s": 10.0, "l": 40.0}, "chooser_energy_mj": 2.0}
+ENERGIES = {"energy": MeasuredEnergy(mean_mj={"s": 10.0, "l": 40.0}, chooser_mj=2.0)}
 
 
 def calibration(tmp_path: Path, **fields: Any) -> Any:
@@ -40,7 +41,9 @@ def test_an_estimate_is_the_sum_of_what_ran_and_of_choosing_where_features_were_
 
 def test_why_there_is_no_estimate_is_said(tmp_path: Path) -> None:
     assert estimated_mj(ran("s"), False, None, None) == (None, NO_CALIBRATION)
-    assert "(no sensor)" in str(estimated_mj(ran("s"), False, calibration(tmp_path, energy_reason="no sensor"), None))
+    assert "(no sensor)" in str(
+        estimated_mj(ran("s"), False, calibration(tmp_path, energy=MeasuredEnergy(reason="no sensor")), None)
+    )
     made = calibration(tmp_path, **ENERGIES)
     assert "no energy of xl" in str(estimated_mj(ran("s", "xl"), False, made, None))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jetsel.artefact.calibration import MeasuredEnergy
 from jetsel.base.config import Config, Power
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.metering import SHORTLY_S, ConditionsWatch, Metering, words
@@ -105,7 +106,9 @@ def test_only_while_idle_power_holds_is_anything_measured_above_it(tmp_path: Pat
 def test_requirements_count_on_no_energy_that_does_not_hold(tmp_path: Path) -> None:
     board = Board(tmp_path)
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
-    calibrate(folder, "cats", machine=kept(board.facts()), energies_mj={"s": 1.0, "m": 2.0, "l": 3.0})
+    calibrate(
+        folder, "cats", machine=kept(board.facts()), energy=MeasuredEnergy(mean_mj={"s": 1.0, "m": 2.0, "l": 3.0})
+    )
     family, request = served_cats(folder), Classify(1, "a", most_energy_mj=2.0)
     metering = Metering(Power(sysfs=str(board.sysfs), sensor="none"))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration, Cascades, Part, Paths, Priced, Rung
+from jetsel.artefact.calibration import Calibration, CalibrationImages, Cascades, Part, Paths, Priced, Rung
 from jetsel.policies.multiplexer import fit_readout, inputs_of
 
 TWO = {
@@ -47,7 +47,7 @@ def animals() -> Calibration:
         feature_table="f" * 64,
         decode_px=64,
         features_px=4096,
-        photographs=4,
+        images=CalibrationImages(count=4),
         temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},
         costs_ms={"small": 0.5, "middle": 1.0, "large": 4.0},
         parts={

@@ -95,7 +95,7 @@ def _family(
                 runs=model.runs or 0,
                 p95_ms=answers.percentile_ms(runs.get(model.name, Histogram()), LATE),
                 cost_ms=None if calibration is None else calibration.costs_ms.get(model.name),
-                energy_mj=None if calibration is None else calibration.energies_mj.get(model.name),
+                energy_mj=None if calibration is None else calibration.energy.mean_mj.get(model.name),
                 memory_mb=memory_mb.get(model.name),
             )
             for model in family.models

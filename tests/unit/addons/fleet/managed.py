@@ -10,7 +10,7 @@ import numpy as np
 from jetsel.addons.fleet import publishing
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DaemonUsage, DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
-from jetsel.artefact.calibration import ANSWERS
+from jetsel.artefact.calibration import ANSWERS, MeasuredEnergy
 from jetsel.calibrate.record.recording import Recording
 from tests.unit.addons.fleet.published import Pair, publish
 from tests.unit.daemon.families import CLASSES, calibrate, put_family
@@ -39,7 +39,7 @@ def repository(url: str, folder: Path, key: Pair) -> Storage:
     models = folder / "models"
     models.mkdir()
     put_family(models, "pets", *SAID)
-    calibrate(models, "pets", costs_ms=COSTS_MS, energies_mj=ENERGIES_MJ)
+    calibrate(models, "pets", costs_ms=COSTS_MS, energy=MeasuredEnergy(mean_mj=ENERGIES_MJ))
     (models / "calibration" / ANSWERS).write_bytes(recording().condensed(dict.fromkeys(SAID, 1.0)))
     storage = Storage(url)
     publishing.init(storage, [key.private])

@@ -5,7 +5,7 @@ import pytest
 
 from jetsel.calibrate.fit.chain import Lift, Reading
 from jetsel.calibrate.judge.findings import FittedChain, ImageKind
-from jetsel.calibrate.judge.kinds import kinds_found
+from jetsel.calibrate.judge.results import kinds_found
 from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay

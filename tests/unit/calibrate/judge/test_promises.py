@@ -64,7 +64,7 @@ def _new(images: int) -> Recording:
 
 def test_unknown_images_are_refused(found: Calibrated) -> None:
     assert found.findings.promises is not None
-    assert found.calibration.unknown_images == 200
+    assert found.calibration.images.unknown == 200
     promises = found.calibration.promises["cascade"]
     for promise in promises.kept:
         assert promise.unknown_refused is not None
@@ -75,7 +75,7 @@ def test_unknown_images_are_refused(found: Calibrated) -> None:
 def test_without_unknown_images_nothing_is_said_of_them_and_the_promises_are_stored(tmp_path) -> None:  # type: ignore[no-untyped-def]
     found = calibrate(drawn(150), ORDER, of_features, lambda *_: None)
     assert found.findings.promises is not None
-    assert found.calibration.unknown_images == 0
+    assert found.calibration.images.unknown == 0
     assert all(one.unknown_refused is None for one in found.calibration.promises["single:l"].kept)
     save(found.calibration, tmp_path)
     assert read(tmp_path).promises == found.calibration.promises

@@ -12,7 +12,7 @@ import numpy as np
 
 from jetsel.base.names import count_reasons
 from jetsel.calibrate.record.bench import RecordOptions
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.photographs import FoundImages, find
 from jetsel.calibrate.record.recorder import record
 from jetsel.calibrate.record.workers import Observer

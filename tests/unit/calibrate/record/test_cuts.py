@@ -10,7 +10,7 @@ import pytest
 
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.photographs import FoundImages, find
 from jetsel.calibrate.record.recorder import record

@@ -10,7 +10,7 @@ from statistics import fmean
 import pytest
 
 from jetsel.calibrate.record.bench import EnergyPlan
-from jetsel.calibrate.record.durations import half_interval, noise, run_by_turns
+from jetsel.calibrate.record.conditions import half_interval, noise, run_by_turns
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.metering import Series, Windows, half_width
 from jetsel.calibrate.record.recorder import record

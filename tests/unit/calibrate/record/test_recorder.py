@@ -13,7 +13,7 @@ import pytest
 
 from jetsel import image
 from jetsel.calibrate.record.bench import RecordOptions
-from jetsel.calibrate.record.durations import TimingPlan
+from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.recorder import record
 from jetsel.calibrate.record.workers import Observer, RecordingPlan
 from jetsel.engines import Engine, EngineFailedError, Output

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from jetsel.artefact.calibration import CalibrationFacts
+from jetsel.artefact.calibration import CalibrationFacts, CalibrationImages, MeasuredEnergy
 from jetsel.artefact.promise import Missing, Promise, Promises
 from jetsel.calibrate.fit.chain import Lift, Reading
 from jetsel.calibrate.judge.findings import (
@@ -16,9 +16,7 @@ from jetsel.calibrate.judge.findings import (
     ImageFinding,
     ImageSample,
     Interval,
-    MacroAverages,
     PolicyDifference,
-    Reliability,
     Result,
     Spread,
 )
@@ -47,9 +45,7 @@ FRONT = {
     "chain:2": (0.566, 0.815, 0.88),
 }
 BOUNDS = {
-    "cheapest": (0.452, 0.731, 0.21),
     "best single": (0.633, 0.853, 3.87),
-    "random": (0.564, 0.810, 1.44),
     "oracle": (0.748, 0.912, 0.88),
 }
 LIFT = Lift(Reading(("n_keypoints", "contrast"), 101), points=1.5, error_points=0.4, adds=True)
@@ -63,28 +59,21 @@ def result(name: str, top1: float, top5: float, ms: float, *, energy: bool = Tru
         top1=top1,
         top5=top5,
         top1_interval=Interval(top1 - 0.011, top1 + 0.012),
-        top5_interval=Interval(top5 - 0.008, top5 + 0.009),
-        macro=MacroAverages(top1 + 0.013, top1, top1 + 0.004),
         time_ms=Spread(ms, ms * 0.8, ms * 2.4),
-        time_interval=Interval(ms * 0.96, ms * 1.04),
         energy_mj=Spread(ms * 5.1, ms * 4.2, ms * 11) if energy else None,
         runs={model: 0.98 - 0.23 * i for i, model in enumerate(MODELS)},
-        in_doubt=0.031,
-        coin=None if ms < 0.21 else top1 - 0.01,
-        vs_best_single=PolicyDifference(100 * (top1 - 0.633), ms / 3.87, ms / 3.87 if energy else None),
-        vs_oracle=PolicyDifference(100 * (top1 - 0.748), ms / 0.88, ms / 0.88 if energy else None),
+        vs_best_single=PolicyDifference(100 * (top1 - 0.633), ms / 3.87),
     )
 
 
 def comparison(*, energy: bool = True) -> Comparison:
-    """Ten policies, four bounds."""
+    """Ten policies, two bounds."""
     return Comparison(
         best_single="xl",
         policies={name: result(name, *figures, energy=energy) for name, figures in POLICIES.items()},
         bounds={name: result(name, *figures, energy=energy) for name, figures in BOUNDS.items()},
         chain=CHAIN,
         front={name: result(name, *figures, energy=energy) for name, figures in FRONT.items()},
-        reliability=[Reliability(model, 1.1 + 0.2 * i, 0.113, 0.014) for i, model in enumerate(MODELS)],
     )
 
 
@@ -98,18 +87,17 @@ def findings(*, labels_from: str | None = None, noisy: str | None = None, energy
         decode_px=64,
         features_px=4096,
         created="2026-11-21",
-        photographs=8000,
+        images=CalibrationImages(count=8000, labels_from=labels_from, unknown=400),
         temperatures=dict.fromkeys(MODELS, 1.3),
-        labels_from=labels_from,
         costs_ms={"xs": 0.21, "s": 0.39, "m": 0.81, "l": 1.93, "xl": 3.87},
-        energies_mj={"xs": 1.07, "s": 1.99, "m": 4.13, "l": 9.84, "xl": 19.7} if energy else {},
-        energy_reason=None if energy else "no meter",
+        energy=MeasuredEnergy(mean_mj={"xs": 1.07, "s": 1.99, "m": 4.13, "l": 9.84, "xl": 19.7})
+        if energy
+        else MeasuredEnergy(reason="no meter"),
         default_policy="cascade",
         rival="single:xl",
         because="0.8 points above single:xl",
         figures={},
         promises={"cascade": promises()},
-        unknown_images=400,
     )
     return Findings(
         calibration=facts,

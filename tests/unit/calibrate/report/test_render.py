@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from jetsel.artefact.calibration import CalibrationImages
 from jetsel.calibrate.judge.findings import ClassFinding, Findings, Guess, ImageSample, Result
 from jetsel.calibrate.judge.results import MOST_CLASSES, MOST_IMAGES
 from jetsel.calibrate.judge.words import clean
@@ -169,7 +170,7 @@ def test_each_promised_level_is_shown_and_what_the_others_need() -> None:
 def test_the_page_says_if_no_unknown_images_were_tested_and_if_nothing_is_promised() -> None:
     promises, whole = sample.promises(), FINDINGS["full"]
     assert "--unknown FOLDER" not in promises_part(whole)
-    text = promises_part(sample.with_facts(whole, unknown_images=0))
+    text = promises_part(sample.with_facts(whole, images=CalibrationImages(count=8000)))
     assert "jetsel calibrate IMAGES --unknown FOLDER" in text
     assert "Unknown images refused" not in text
     nothing = {"cascade": msgspec.structs.replace(promises, kept=())}

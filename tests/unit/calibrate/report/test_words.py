@@ -37,7 +37,6 @@ def test_shares_points_and_ratios() -> None:
     assert percent(0.6213) == "62.1"
     assert [signed(1.24), signed(-0.3), signed(-0.01)] == ["+1.2", "\u22120.3", "0.0"]
     assert [change(0.64), change(1.3), change(1.0)] == ["\u221236\u00a0%", "+30\u00a0%", "0\u00a0%"]
-    assert {signed(None), change(None)} == {"unknown"}
 
 
 def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -> None:
