@@ -78,7 +78,7 @@ def main() -> int:
     print(
         f"{len(places)} participles, at most {MOST}; {len(shared)} names of several classes; {len(long)} long classes"
     )
-    return int(len(places) > MOST or bool(shared))
+    return int(len(places) > MOST or bool(shared) or bool(long))
 
 
 if __name__ == "__main__":

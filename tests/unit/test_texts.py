@@ -1,6 +1,6 @@
 """Nothing that people read uses phrases that puzzle them, and names say what they are."""
 
-from tests.names import MOST, participles, shared_classes
+from tests.names import MOST, long_classes, participles, shared_classes
 from tests.texts import PUZZLING, ROOT
 
 
@@ -17,4 +17,5 @@ def test_code_and_documents_use_no_phrase_that_puzzles_readers() -> None:
 
 def test_names_are_no_participles_and_no_two_public_classes_share_one() -> None:
     assert shared_classes() == {}
+    assert long_classes() == {}
     assert len(participles()) <= MOST
