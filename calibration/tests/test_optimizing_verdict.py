@@ -8,12 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration.optimizing.making import operations
 from calibration.optimizing.verdict import Verdict, judged
 from calibration.starter.calibrate import of_models
 from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.features import NAMES
+from jetsel.train.optimize.compress import for_size
+from jetsel.zoo import STARTER
+from jetsel.zoo.manifest import read_manifest
+from jetsel.zoo.onnx_model import read_model
 from tests.unit.calibrate.recorded import bound, drawn
 
 SERVED = ("s", "l")
@@ -66,3 +71,8 @@ def test_a_candidate_as_good_and_faster_is_in_the_best_policy_and_saves_time(ver
     assert trade.is_better
     assert "m-int8" in trade.models
     assert trade.after_ms < trade.before_ms
+
+
+def test_the_starter_family_has_as_many_operations_as_its_manifests_say() -> None:
+    plain = for_size(read_model(STARTER / "m.onnx"), 64, 64)
+    assert operations(plain) == read_manifest(STARTER / "m.json").multiply_accumulates
