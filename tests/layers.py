@@ -37,7 +37,6 @@ ONLY: Mapping[str, frozenset[str]] = {
     "addons.cameras": _SHARED | {"gateway.camera_states", "addons.http_client"},  # the file that the gateway reads
     "addons.fleet.agent.canary": _SHARED | {"calibrate.record.photographs", "zoo", "addons.fleet"},
     "addons.fleet.agent.proving": _SHARED | {"calibrate.retiming", "engines", "artefact", "zoo", "addons.fleet"},
-    "addons.fleet.manager.published": _SHARED | {"artefact", "premodel", "zoo", "addons.fleet"},  # fits cascades
     "addons.fleet.manager.status": _SHARED | {"calibrate.report", "calibrate.judge.words", "addons.fleet"},  # the page
     "addons.fleet.commands": _SHARED | {"calibrate.report", "addons.fleet"},  # the form of the page
     "addons.fleet": _SHARED | {"artefact", "zoo", "addons.http_client"},

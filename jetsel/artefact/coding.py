@@ -59,9 +59,7 @@ def encode(calibration: Calibration) -> dict[str, bytes]:
 
 
 def _digest(body: bytes | msgspec.Raw, arrays: bytes) -> str:
-    digest = hashlib.sha256(body)
-    digest.update(arrays)
-    return digest.hexdigest()
+    return hashlib.sha256(bytes(body) + arrays).hexdigest()
 
 
 def save(calibration: Calibration, folder: Path) -> None:
@@ -135,8 +133,7 @@ def _read_bounded(path: Path, limit: int) -> bytes:
     """Return a file's bytes, at most `limit`. Raises CalibrationError."""
     try:
         return read_bounded(path, limit)
-    except FileNotFoundError as fault:
-        raise CalibrationError(f"{path}: no such file; recalibrate, or name a calibration's directory") from fault
     except OSError as fault:
-        repair = RESTORE if fault.errno == errno.EFBIG else "check its owner and mode"
+        repairs = {errno.EFBIG: RESTORE, errno.ENOENT: "recalibrate, or name a calibration's directory"}
+        repair = repairs.get(fault.errno or 0, "check its owner and mode")
         raise CalibrationError(f"{path}: cannot be read ({fault.strerror}); {repair}") from fault

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,15 @@ from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded
-from jetsel.premodel.cascades import log_softmax
+from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
 
 FIRST, REST = 3, 64
 FEW_CLASSES = 16  # families with fewer classes keep all of them
+RESTORE = "install jetsel again"
 _NOTHING = -1e4  # a logit within float16 whose probability is 0
 
 
-@dataclass(frozen=True)
-class AnsweredModel:
+class AnsweredModel(NamedTuple):
     """One model in ANSWERS: its Manifest.identity, and the divisor of its logits."""
 
     identity: str
@@ -50,6 +50,14 @@ class RecordedAnswers:
     groups: NDArray[np.int64]
     costs_ms: Mapping[str, float]
     labels: NDArray[np.int64]
+
+    def cascades(self, costs_ms: Sequence[float]) -> list[tuple[tuple[int, ...], NDArray[np.bool_], NDArray[np.bool_]]]:
+        """Return each model alone and each cascade of two, by rising time: its columns, and what `judge` finds."""
+        order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
+        log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
+        outputs = Outputs(log_odds, self.classes, np.array([costs_ms[column] for column in order]))
+        tried = tried_cascades(outputs).cascades
+        return [(tuple(order[rung] for rung in one.rungs), *judge(one, outputs)) for one in tried]
 
 
 def condense(
@@ -104,10 +112,7 @@ def _shortened(
 
 
 def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredModel]:
-    """Return the models in ANSWERS whose identity is known, there or in the calibration.
-
-    Raises CalibrationError.
-    """
+    """Return the models in ANSWERS whose identity is known, there or in the calibration. Raises CalibrationError."""
     arrays, temperatures = _read(folder), calibration.temperatures
     models = {name: AnsweredModel(one, temperatures[name]) for name, one in calibration.identities.items()}
     for key, values in arrays.items():
@@ -131,15 +136,11 @@ def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> RecordedAnswe
             labels=arrays["labels"].astype(np.int64),
         )
     except (ValueError, LookupError) as error:
-        raise _unreadable(folder, error) from error
+        raise CalibrationError(f"{folder / ANSWERS}: its arrays do not fit: {error}; {RESTORE}") from error
 
 
 def _read(folder: Path) -> dict[str, NDArray[Any]]:
     try:
         return unpack(read_bounded(folder / ANSWERS, MAX_BYTES))
     except (OSError, ValueError) as error:
-        raise _unreadable(folder, error) from error
-
-
-def _unreadable(folder: Path, error: Exception) -> CalibrationError:
-    return CalibrationError(f"{folder / ANSWERS}: cannot be read: {error}; install jetsel again")
+        raise CalibrationError(f"{folder / ANSWERS}: cannot be read: {error}; {RESTORE}") from error

@@ -78,7 +78,7 @@ def test_every_flipped_byte_and_truncation_is_refused(saved: Path, name: str) ->
 @pytest.mark.parametrize("name", [ARRAYS, MANIFEST])
 def test_a_missing_file_is_named(saved: Path, name: str) -> None:
     (saved / name).unlink()
-    refused(saved, f"{name}: no such file; recalibrate")
+    refused(saved, rf"{name}: cannot be read \(No such file or directory\); recalibrate")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.artefact.coding import read
 from jetsel.artefact.condensed import RecordedAnswers, read_condensed
 from jetsel.base.errors import JetselError, RepositoryError
-from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
 
@@ -36,22 +35,6 @@ class CascadeTable:
     rungs: NDArray[np.int64]
     stops: NDArray[np.int8]
     right: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, answers: RecordedAnswers, costs_ms: Sequence[float]) -> CascadeTable:
-        """Return each model alone and each cascade of two models. costs_ms: one for each model."""
-        order = sorted(range(len(answers.models)), key=lambda column: (costs_ms[column], answers.models[column]))
-        log_odds = [log_softmax(answers.logits[column], 1.0) for column in order]
-        outputs = Outputs(log_odds, answers.classes, np.array([costs_ms[column] for column in order]))
-        cascades = tried_cascades(outputs).cascades
-        rungs = [[order[rung] for rung in one.rungs] for one in cascades]
-        judged = [judge(one, outputs) for one in cascades]
-        return cls(
-            [tuple(answers.models[column] for column in columns) for columns in rungs],
-            np.array([[*columns, *[-1] * (RUNGS - len(columns))] for columns in rungs]),
-            np.array([(ran.sum(axis=1) - 1).astype(np.int8) for _, ran in judged]),
-            np.array([right for right, _ in judged]),
-        )
 
     @cached_property
     def alike(self) -> list[NDArray[np.int64]]:
@@ -98,7 +81,13 @@ class PublishedFamily:
         """Return the cascades for these times, one per model of the answers; only the order of the times matters."""
         key = tuple(sorted(range(len(costs_ms)), key=lambda column: costs_ms[column]))
         if key not in self._fitted:
-            self._fitted[key] = CascadeTable.of(self.answers, costs_ms)
+            cascades = self.answers.cascades(costs_ms)
+            self._fitted[key] = CascadeTable(
+                [tuple(self.answers.models[column] for column in columns) for columns, _, _ in cascades],
+                np.array([[*columns, *[-1] * (RUNGS - len(columns))] for columns, _, _ in cascades]),
+                np.array([(ran.sum(axis=1) - 1).astype(np.int8) for _, _, ran in cascades]),
+                np.array([right for _, right, _ in cascades]),
+            )
         return self._fitted[key]
 
 
