@@ -30,7 +30,7 @@ from jetsel.policies import Policy
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front
 from jetsel.policies.policy import Decision
-from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
+from jetsel.runtime import Driver, ModelQueue, RequestRun, Timers
 from jetsel.runtime.forecast import ANYTHING, SEEDED, Allowance, outlook
 from jetsel.runtime.model_queue import SentImage
 from jetsel.site.configured import ConfiguredFamily
@@ -111,7 +111,7 @@ class Simulation:
         for name, queue in queues.items():
             mean_ms = device.times.models_ms[name]
             queue.prior_ms = mean_ms, SEEDED * mean_ms
-        self.driver = Driver(queues, now=self.time.now, events=Events())
+        self.driver = Driver(queues, now=self.time.now, timers=Timers())
         self.admission = Admission(ServerSettings(), device.workers, self.time.now)
 
     def answer(self, due_s: Sequence[float], images: Sequence[int]) -> list[Request]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jetsel.artefact.calibration import BoundIdentities, Part
 from jetsel.artefact.promise import Promises
 from jetsel.calibrate.calibrating import FOLDS
-from jetsel.calibrate.fit.cross_validation import cross_validate, draft
+from jetsel.calibrate.fit.cross_validation import cross_validate, draft_calibration
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallRequest, decide
@@ -82,7 +82,7 @@ def fitted(drawn: Recording, identity: BoundIdentities, seed: int) -> Drawn:
     """Do what `jetsel calibrate` does for cascades and single models."""
     groups = np.arange(len(drawn.classes)) if drawn.groups is None else drawn.groups
     fold_of = assign_folds(groups, FOLDS, seed)
-    unfitted = draft(identity, drawn, fit_temperatures(drawn))
+    unfitted = draft_calibration(identity, drawn, fit_temperatures(drawn))
     tried = cross_validate(drawn, unfitted, fold_of, Goal(), _nothing, lambda *_: None, KINDS)
     loaded = LoadedRecording(drawn, Times(0.0, {}, None), identity)
     default = decide(InstallRequest(), loaded, tried.runs, tried.points, Judge(drawn, _nothing)).winner

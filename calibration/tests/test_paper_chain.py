@@ -11,7 +11,7 @@ from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
 from calibration.papers.taylor.paper_chain import NAME, PaperChainKind, VotingChain
 from jetsel.artefact.calibration import Calibration
 from jetsel.base.errors import InDoubtError
-from jetsel.calibrate.fit.cross_validation import assemble, cross_validate, draft, learn
+from jetsel.calibrate.fit.cross_validation import assemble, cross_validate, draft_calibration, learn
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Recording
@@ -31,7 +31,7 @@ IDENTITY = bound(dict.fromkeys(COSTS, "a" * 64))
 def fitted(recording: Recording, temperatures: dict[str, float]) -> Calibration:
     """The paper's chain, fitted on all images."""
     learned = learn(recording.table(temperatures), KINDS)
-    return assemble(draft(IDENTITY, recording, temperatures), learned, {NAME: None}, KINDS)
+    return assemble(draft_calibration(IDENTITY, recording, temperatures), learned, {NAME: None}, KINDS)
 
 
 def recorded() -> Recording:
@@ -80,7 +80,7 @@ def test_in_doubt_and_without_a_fallback_it_refuses() -> None:
 
 def test_cross_validation_replays_a_policy_that_the_product_does_not_know() -> None:
     four = recorded()
-    unfitted, kinds = draft(IDENTITY, four, fit_temperatures(four)), [CascadeKind(), PaperChainKind()]
+    unfitted, kinds = draft_calibration(IDENTITY, four, fit_temperatures(four)), [CascadeKind(), PaperChainKind()]
     tried = cross_validate(four, unfitted, np.arange(120) % 4, Goal(), lambda _: 0.1, lambda *_: None, kinds)
     assert tried.runs[NAME].features == PAPER_SEVEN
     assert (tried.runs[NAME].ran.sum(axis=1) == 1).all()

@@ -12,7 +12,7 @@ from calibration.papers.taylor.links import greedy
 from calibration.papers.taylor.techniques import Technique, techniques, tuned
 from calibration.starter.embedding import EmbeddingKind, Weighing
 from jetsel.artefact.calibration import Part
-from jetsel.calibrate.fit.cross_validation import assemble, draft, learn
+from jetsel.calibrate.fit.cross_validation import assemble, draft_calibration, learn
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.policy import Evidence, Prediction
@@ -63,7 +63,7 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
     recording = dataclasses.replace(drawn(11, 120), embeddings=embeddings)
     rows = np.arange(120)
     held = recording.take(rows[rows % 4 == 0])
-    unfitted = draft(IDENTITY, recording, fit_temperatures(recording))
+    unfitted = draft_calibration(IDENTITY, recording, fit_temperatures(recording))
     table = recording.table(unfitted.temperatures)
     learned = learn(table.take(rows[rows % 4 > 0]), KINDS)
     points = KINDS[0].tried(learned["embedding"], table.take(rows[rows % 4 == 0]))
@@ -82,7 +82,7 @@ def test_the_shares_of_the_nearest_by_hand() -> None:
     right = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool)
     part = Part(Weighing(0.0, 2), {"points": np.array([[0], [1], [4], [9]], np.float16), "right": right})
     four = drawn(3, 4)
-    nothing = draft(IDENTITY, four, dict.fromkeys(four.models, 1.0))
+    nothing = draft_calibration(IDENTITY, four, dict.fromkeys(four.models, 1.0))
     policy = EmbeddingKind().make(part, nothing)["embedding"]
     steps = policy(Evidence(None, "l"))
     assert next(steps).models == ("s",)

@@ -66,7 +66,7 @@ def install(
         read(directory)
 
     number = versions.install(make)
-    return _look(versions.path(number), number, is_current=True)
+    return _inspect(versions.path(number), number, is_current=True)
 
 
 def current(folder: Path, family: str) -> Installed | None:
@@ -76,7 +76,7 @@ def current(folder: Path, family: str) -> Installed | None:
     """
     versions = _versions(folder, family)
     number = versions.current()
-    return None if number == NONE else _look(versions.path(number), number, is_current=True)
+    return None if number == NONE else _inspect(versions.path(number), number, is_current=True)
 
 
 def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | None:
@@ -85,7 +85,7 @@ def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | No
     labels_sha256: of the family, None for any. A family with a trained head shares its backbone's folder, whose
     calibration is for other classes and is not returned.
     """
-    installed = _look(directory, SHIPPED, is_current=False) if directory.is_dir() else None
+    installed = _inspect(directory, SHIPPED, is_current=False) if directory.is_dir() else None
     calibration = None if installed is None else installed.calibration
     is_other = calibration is not None and labels_sha256 not in (None, calibration.labels_sha256)
     return None if is_other else installed
@@ -96,7 +96,7 @@ def history(folder: Path, family: str) -> list[Installed]:
     versions = _versions(folder, family)
     used = versions.current()
     numbers = sorted({*versions.numbers(), used} - {SHIPPED}, reverse=True)
-    return [_look(versions.path(number), number, is_current=number == used) for number in numbers]
+    return [_inspect(versions.path(number), number, is_current=number == used) for number in numbers]
 
 
 def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, str]) -> Installed | None:
@@ -118,7 +118,7 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
     if name != SHIPPED and name not in numbers:
         there = ", ".join(map(str, [SHIPPED, *numbers]))
         raise CalibrationError(f"family {family} has no calibration number {name}: there are {there}")
-    installed = None if name == SHIPPED else _look(versions.path(name), name, is_current=True)
+    installed = None if name == SHIPPED else _inspect(versions.path(name), name, is_current=True)
     reason = refused.get(name) or (None if installed is None else installed.reason)
     if reason is not None:
         raise CalibrationError(
@@ -139,7 +139,7 @@ def _versions(folder: Path, family: str) -> Versions:
     return Versions(folder / family, CalibrationError)
 
 
-def _look(directory: Path, number: int, *, is_current: bool) -> Installed:
+def _inspect(directory: Path, number: int, *, is_current: bool) -> Installed:
     try:
         calibration, sha256 = read(directory), identity(directory)
     except CalibrationError as fault:

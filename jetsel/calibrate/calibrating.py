@@ -12,7 +12,7 @@ from jetsel.artefact.calibration import Calibration, CalibrationImages
 from jetsel.artefact.promise import Promises
 from jetsel.base.errors import CalibrationError, RequirementsError
 from jetsel.base.names import count_reasons
-from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate, draft, expected
+from jetsel.calibrate.fit.cross_validation import CrossValidated, cross_validate, draft_calibration, expected
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.judge.decision import InstallDecision, InstallRequest, decide
 from jetsel.calibrate.judge.doubtful import doubtful
@@ -58,7 +58,7 @@ def calibrate(
     groups = np.arange(len(recording.classes)) if recording.groups is None else recording.groups
     fold_of = assign_folds(groups, FOLDS, SEED)
     progress("reading the recording", 0, 1)
-    unfitted = draft(loaded.identity, recording, fit_temperatures(recording))
+    unfitted = draft_calibration(loaded.identity, recording, fit_temperatures(recording))
     tried = cross_validate(recording, unfitted, fold_of, order.goal, features_ms, progress, order.kinds)
     judge = Judge(recording, features_ms, order.choice_factor)
     # A chain that adds nothing is reported but not offered, because each of its answers would pay for features.

@@ -74,20 +74,22 @@ class Commands(TyperGroup):
 
 def check_values(command: Any, arguments: list[str]) -> None:
     """Raise UsageError for an empty value, and for an option whose value would be the next option."""
-    option = None  # the option whose value is next
+    pending_option = None  # the option whose value is next
     for text in itertools.takewhile(lambda text: text != "--", arguments):
-        inner = getattr(command, "commands", {})
+        subcommands = getattr(command, "commands", {})
         all_options = [
-            one for each in (command, *inner.values()) for one in each.params if one.param_type_name == "option"
+            one for each in (command, *subcommands.values()) for one in each.params if one.param_type_name == "option"
         ]
         options = {name: one for one in all_options for name in one.opts}
         name, equals, value = text.partition("=")
-        if not text.strip() or (option is None and name in options and equals and not value.strip()):
-            raise UsageError(f"{option or name.strip() or 'an argument'} is empty: give it a value, or leave it out")
-        if option is not None and name in {*options, "--help"}:
-            raise UsageError(f"{option} has no value, {name} follows it: give it one, or leave it out")
-        takes_next = option is None and not equals and name in options and not options[name].is_flag
-        option, command = name if takes_next else None, inner.get(text, command)
+        if not text.strip() or (pending_option is None and name in options and equals and not value.strip()):
+            raise UsageError(
+                f"{pending_option or name.strip() or 'an argument'} is empty: give it a value, or leave it out"
+            )
+        if pending_option is not None and name in {*options, "--help"}:
+            raise UsageError(f"{pending_option} has no value, {name} follows it: give it one, or leave it out")
+        takes_next = pending_option is None and not equals and name in options and not options[name].is_flag
+        pending_option, command = name if takes_next else None, subcommands.get(text, command)
 
 
 def _print_error(ctx: Any, code: str, message: str, *, retry: bool = False) -> None:

@@ -20,7 +20,7 @@ from jetsel.daemon.metering import Metering
 from jetsel.daemon.pipeline import Pipeline
 from jetsel.daemon.port import Message, Port
 from jetsel.daemon.reload import Reloader, ReloadRequests
-from jetsel.daemon.snapshot import Current, Snapshot
+from jetsel.daemon.snapshot import CurrentSnapshot, Snapshot
 from jetsel.daemon.status import StatusReporter
 from jetsel.daemon.tally import Tally
 from jetsel.daemon.watchdog import Probe, Watchdog
@@ -35,7 +35,7 @@ log = logging.getLogger("jetsel.models")
 IDLE_LOOK_S = 1.0
 
 
-def unload_idle(current: Current, stopping: threading.Event) -> None:
+def unload_idle(current: CurrentSnapshot, stopping: threading.Event) -> None:
     """Until the daemon stops, unload models that have been idle for models.idle_unload_s of the current snapshot."""
     while not stopping.wait(IDLE_LOOK_S):
         snapshot = current.snapshot
@@ -84,14 +84,14 @@ class Dispatcher:
         self._tally = Tally()
         self._admission = Admission(snapshot.config.server, snapshot.workers)
         self._stopping = threading.Event()
-        self.current = Current(snapshot)
+        self.current = CurrentSnapshot(snapshot)
         self._probe = Probe(self.current, backends, self._begin_probe)
         self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.waiting_threads)
         self.pipeline = Pipeline(
             self.current, self._admission, self._tally, metering, port.send, self._serve, self._probe.over
         )
         self.workers = WorkerPool(port, self.pipeline, self._watchdog, snapshot.workers)
-        snapshot.events.wake = self.workers.wake
+        snapshot.timers.wake = self.workers.wake
         reload = Reloader(snapshot.config, self.current, backends, metering, reread, self._stopping, notifier.progress)
         self.reloads = ReloadRequests(reload, self.pipeline.reply, notifier, self._tally)
         self._reporter = StatusReporter(self.current, self._tally, self._admission, port, metering, backends, locate)

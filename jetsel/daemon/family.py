@@ -24,7 +24,7 @@ from jetsel.policies.front import Front
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policy, requirements_policy
-from jetsel.runtime import Driver, Events, ModelQueue
+from jetsel.runtime import Driver, ModelQueue, Timers
 from jetsel.runtime.forecast import seed
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily, Defaults
@@ -171,7 +171,7 @@ def _open(model: Model, weights: Weights, backends: Backends, backend: str, work
 
 
 def serve_family(
-    configured: ConfiguredFamily, config: Config, events: Events, edge: EdgeClient | None = None
+    configured: ConfiguredFamily, config: Config, timers: Timers, edge: EdgeClient | None = None
 ) -> ServedFamily:
     """Build one family from the configuration, without loading models. edge: client of the edge server to use."""
     family, models, in_use = configured.family, configured.models, configured.in_use
@@ -196,7 +196,7 @@ def serve_family(
         models=models,
         backends={name: config.models.backends.get(name, config.models.backend) for name in models},
         decode_px=family.decode_px,
-        driver=Driver(queues, config.models.max_batch, events=events),
+        driver=Driver(queues, config.models.max_batch, timers=timers),
         policies=policies | {f"single:{name}": Single(name) for name in remote},
         requirements=requirements_policy(in_use.policies, calibration, *places, settings, no_energies(calibration)),
         defaults=configured.defaults,

@@ -14,7 +14,7 @@ from jetsel.daemon.deciding import front_for, policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Message
-from jetsel.daemon.snapshot import Current
+from jetsel.daemon.snapshot import CurrentSnapshot
 from jetsel.daemon.tally import Tally
 from jetsel.image.limits import MAX_SIDE_PX
 from jetsel.policies.deadline import Deadline
@@ -24,7 +24,7 @@ from jetsel.wire import Classify, failure
 class Intake:
     """Chooses the policy or the operating points, measures the image, and asks for admission. Any thread may call."""
 
-    def __init__(self, current: Current, admission: Admission, tally: Tally, metering: Metering) -> None:
+    def __init__(self, current: CurrentSnapshot, admission: Admission, tally: Tally, metering: Metering) -> None:
         self._current = current
         self._admission = admission
         self._tally = tally

@@ -19,7 +19,7 @@ from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.pace import allowed_ms
 from jetsel.daemon.port import Message, Route
-from jetsel.daemon.snapshot import Current
+from jetsel.daemon.snapshot import CurrentSnapshot
 from jetsel.daemon.tally import Tally
 from jetsel.features import extract
 from jetsel.policies import Decision
@@ -49,7 +49,7 @@ class Pipeline:
 
     def __init__(
         self,
-        current: Current,
+        current: CurrentSnapshot,
         admission: Admission,
         tally: Tally,
         metering: Metering,
@@ -155,7 +155,7 @@ class Pipeline:
 
     def carry_waiting(self) -> None:
         """Continue runs whose engine is free again, and runs whose result came from the edge server."""
-        for snapshot in self._current.standing:
+        for snapshot in self._current.open_snapshots:
             for family in snapshot.families.values():
                 if family.driver.has_work:
                     self._run(family.driver)

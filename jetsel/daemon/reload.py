@@ -20,7 +20,7 @@ from jetsel.base.notify import Notifier
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
-from jetsel.daemon.snapshot import Current, Snapshot, Tell, load, read_snapshot
+from jetsel.daemon.snapshot import CurrentSnapshot, Snapshot, Tell, load, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
 from jetsel.power.finding import check as check_power
@@ -42,7 +42,7 @@ class Reloader:
     """
 
     started: Config
-    current: Current
+    current: CurrentSnapshot
     backends: Backends
     metering: Metering
     reread: Callable[[], Config]
@@ -87,7 +87,7 @@ class Reloader:
             raise ReloadFailedError(f"the running configuration remains in use: {error}") from None
         finally:
             if following is not None and not is_loaded:
-                following.close(*self.current.standing)
+                following.close(*self.current.open_snapshots)
         return following
 
 
@@ -98,7 +98,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     changed += ["[power] budget_w"] if was.power.budget_w != now.power.budget_w else []
     for name, family in following.families.items():
         was_served = before.families.get(name)
-        changed += [f"family {name} added"] if was_served is None else _of_family(was_served, family)
+        changed += [f"family {name} added"] if was_served is None else _family_changes(was_served, family)
     changed += [f"family {name} removed" for name in before.families if name not in following.families]
     out_of_service = _out_of_service(before)
     changed += [line for line in _out_of_service(following) if line not in out_of_service]
@@ -110,10 +110,10 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
     return changed
 
 
-def _of_family(old_family: ServedFamily, family: ServedFamily) -> list[str]:
-    hashes, now = {name: model.manifest.identity for name, model in old_family.models.items()}, family.models
-    changed = [f"model {name}" for name, model in now.items() if hashes.get(name) != model.manifest.identity]
-    changed += [f"model {name} removed" for name in hashes if name not in now]
+def _family_changes(old_family: ServedFamily, family: ServedFamily) -> list[str]:
+    hashes = {name: model.manifest.identity for name, model in old_family.models.items()}
+    changed = [f"model {name}" for name, model in family.models.items() if hashes.get(name) != model.manifest.identity]
+    changed += [f"model {name} removed" for name in hashes if name not in family.models]
     if family.in_use.refused is not None:
         changed.append(f"calibration of {family.name} ({family.in_use})")
     elif (str(old_family.in_use), old_family.in_use.identity) != (str(family.in_use), family.in_use.identity):

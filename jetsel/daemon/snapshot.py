@@ -19,7 +19,7 @@ from jetsel.edge.models import open_edge
 from jetsel.edge.runner import EdgeClient
 from jetsel.engines import Backends, Engine
 from jetsel.image import Limits
-from jetsel.runtime import Events
+from jetsel.runtime import Timers
 from jetsel.site.site import open_site
 
 log = logging.getLogger("jetsel.models")
@@ -43,7 +43,7 @@ class Snapshot:
     broken: list[str]
     limits: Limits
     workers: int
-    events: Events  # shared by all snapshots' drivers
+    timers: Timers  # shared by all snapshots' drivers
     edge: EdgeClient | None
 
     def family(self, name: str | None) -> ServedFamily:
@@ -85,15 +85,15 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
         log.info(words, extra=event("starter-answers"))
     edge = before.edge if before is not None and before.config.edge == config.edge else None
     edge = edge or open_edge(config, site.zoo.families[helped])
-    events = before.events if before else Events()
+    timers = before.timers if before else Timers()
     families = {
-        name: serve_family(one, config, events, edge if name == helped else None)
+        name: serve_family(one, config, timers, edge if name == helped else None)
         for name, one in served.families.items()
     }
     limits, workers = site.limits, config.server.workers or os.cpu_count() or 1
     if before is not None:  # changes in [server] wait for the next start
         limits, workers = before.limits, before.workers
-    return Snapshot(config, families, default, site.broken, limits, workers, events, edge)
+    return Snapshot(config, families, default, site.broken, limits, workers, timers, edge)
 
 
 def load(
@@ -141,7 +141,7 @@ def _lost(before: Snapshot, following: Snapshot) -> list[str]:
     ]
 
 
-class Current:
+class CurrentSnapshot:
     """Holds the current snapshot. Any thread may call.
 
     A request keeps the snapshot with which it began; an old snapshot frees its engines after its last request.
@@ -149,7 +149,7 @@ class Current:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.standing: tuple[Snapshot, ...] = (snapshot,)  # newest first; older ones still have requests
+        self.open_snapshots: tuple[Snapshot, ...] = (snapshot,)  # newest first; older ones still have requests
         self.is_ready = False  # every model is loaded
         self.is_closed = False  # the daemon stops: only admitted requests are answered
         self.progress: str | None = None  # of loading at the start, in words
@@ -161,10 +161,13 @@ class Current:
         """State in `status`: loading, ready or stopping."""
         return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
 
-    def enter(self, begun: Snapshot | None = None) -> Snapshot:
-        """Note that a request begins; return its snapshot: the current one, or `begun` for another box of a message."""
+    def enter(self, earlier: Snapshot | None = None) -> Snapshot:
+        """Count a request and return its snapshot: `earlier` if given, else the current one.
+
+        earlier: the snapshot of the same message's earlier boxes.
+        """
         with self._lock:
-            snapshot = begun or self.snapshot
+            snapshot = earlier or self.snapshot
             self._requests[snapshot] += 1
             return snapshot
 
@@ -178,17 +181,17 @@ class Current:
     def swap(self, following: Snapshot) -> None:
         """Make this the snapshot of new requests."""
         with self._lock:
-            self.standing = (following, *self.standing)
+            self.open_snapshots = (following, *self.open_snapshots)
             self.snapshot = following
         self._free_unused()
 
     def _free_unused(self) -> None:
         with self._lock:
-            unused = [old for old in self.standing[1:] if not self._requests[old]]
-            self.standing = tuple(snapshot for snapshot in self.standing if snapshot not in unused)
+            unused = [old for old in self.open_snapshots[1:] if not self._requests[old]]
+            self.open_snapshots = tuple(snapshot for snapshot in self.open_snapshots if snapshot not in unused)
             for old in unused:
                 del self._requests[old]
         for old in unused:
-            old.close(*self.standing)
+            old.close(*self.open_snapshots)
         if unused:
             trim()

@@ -14,7 +14,7 @@ from jetsel.daemon.admission import Admission
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering import Metering, words
 from jetsel.daemon.port import Port
-from jetsel.daemon.snapshot import Current
+from jetsel.daemon.snapshot import CurrentSnapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
 from jetsel.power.integration import FEWEST
@@ -36,7 +36,7 @@ from jetsel.wire.status import (
 class StatusReporter:
     """Builds replies from the parts of the daemon. locate: returns the path of the file that a reload reads."""
 
-    current: Current
+    current: CurrentSnapshot
     tally: Tally
     admission: Admission
     port: Port

@@ -20,7 +20,7 @@ from jetsel.base.errors import InternalError
 from jetsel.base.events import event
 from jetsel.daemon.admission import Load
 from jetsel.daemon.job import Job
-from jetsel.daemon.snapshot import Current
+from jetsel.daemon.snapshot import CurrentSnapshot
 from jetsel.engines import Backends
 from jetsel.policies.single import Single
 from jetsel.wire import PROTOCOL_VERSION, Classify
@@ -33,7 +33,7 @@ PHOTOGRAPH = memoryview(cv2.imencode(".jpg", PIXELS)[1].tobytes())
 class Probe:
     """Sends the daemon's own request, one at a time. The watchdog calls `ask` under its lock, from any thread."""
 
-    def __init__(self, current: Current, backends: Backends, begin: Callable[[Job], None]) -> None:
+    def __init__(self, current: CurrentSnapshot, backends: Backends, begin: Callable[[Job], None]) -> None:
         """begin: puts a job in front of the queue."""
         self._current = current
         self._backends = backends

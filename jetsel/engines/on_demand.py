@@ -43,7 +43,7 @@ class OnDemandEngine:
     def __init__(
         self,
         load: Callable[[], Engine],
-        changed: Callable[[], None],
+        on_load_end: Callable[[], None],
         now: Callable[[], float] = time.monotonic,
         *,
         try_batches: Callable[[Engine], bool] = lambda _: True,
@@ -52,9 +52,9 @@ class OnDemandEngine:
 
         try_batches: called once, returns whether the engine is faster in batches. Raises what `load` raises.
         """
-        self._load, self._changed, self._now = load, changed, now
+        self._load, self._on_load_end, self._now = load, on_load_end, now
         self._lock = threading.Lock()
-        self._place = _Closed(self.want)
+        self._place = _Closed(self.request_load)
         self._callers = 0
         self._begun_s: float | None = None  # start of the current load
         self._failures = _LoadFailures()
@@ -138,7 +138,7 @@ class OnDemandEngine:
         engine.close()
         return True
 
-    def want(self) -> None:
+    def request_load(self) -> None:
         """Start to load it in another thread, unless it is loaded, loading, or failed recently."""
         if self.is_loaded:
             return
@@ -160,7 +160,7 @@ class OnDemandEngine:
             failure = "no memory is left to load it"
         finally:
             self._ended(engine, took_s, failure)
-        self._changed()
+        self._on_load_end()
 
     def _ended(self, engine: Engine | None, took_s: float, failure: str) -> None:
         """Note the end of a load. engine: None if the load failed, for the reason `failure`."""
@@ -184,11 +184,11 @@ class OnDemandEngine:
 class _Closed(Place):
     """The place of an unloaded engine: it admits no caller, and each attempt starts the load."""
 
-    def __init__(self, want: Callable[[], None]) -> None:
+    def __init__(self, request_load: Callable[[], None]) -> None:
         super().__init__()
-        self._want = want
+        self._request_load = request_load
 
     def enter(self, _most: int) -> bool:
         """Admit nobody, and start the load."""
-        self._want()
+        self._request_load()
         return False

@@ -74,7 +74,7 @@ class InferenceApi:
         return JSONResponse({"ready": state == "ready", "state": state}, 200 if state == "ready" else 503)
 
     async def _models(self, _: Request) -> Response:
-        return JSONResponse({"models": list(await self._catalogue.all())})
+        return JSONResponse({"models": list(await self._catalogue.served_names())})
 
     async def _model(self, request: Request) -> Response:
         served = await self._catalogue.find(**request.path_params)
@@ -103,7 +103,7 @@ class InferenceApi:
             raise BadRequestError(words)
         model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
         answers = await self._ask(infer_request.parameters, served.family.name, model, images)
-        return reply(*tensors.write(served.name, version, infer_request, answers))
+        return reply(*tensors.encode_reply(served.name, version, infer_request, answers))
 
     async def _ask(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]

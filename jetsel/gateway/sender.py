@@ -53,7 +53,7 @@ class Catalogue:
         self.max_image_mb = client.max_image_mb
         self._read_s: float | None = None
 
-    async def all(self) -> dict[str, ServedName]:
+    async def served_names(self) -> dict[str, ServedName]:
         """Return everything served, by name. Raises as AsyncClient.status does."""
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
             status = await self._client.status()
@@ -63,7 +63,7 @@ class Catalogue:
 
     async def find(self, name: str, version: str | None = None) -> ServedName:
         """Return the meaning of a name; raises UnknownModelError with the existing names."""
-        served = (await self.all()).get(name)
+        served = (await self.served_names()).get(name)
         if served is None:
             raise UnknownModelError(f"no model {name!r}{did_you_mean(name, self._served)}: {', '.join(self._served)}")
         if version is not None and version not in served.versions:
@@ -141,7 +141,7 @@ class Sender:
         if size < LARGE_BYTES:
             return self._client
         client = self._for_large
-        await self._catalogue.all()
+        await self._catalogue.served_names()
         client.max_image_mb = self._catalogue.max_image_mb
         if size > client.max_image_mb * 1e6:
             raise ImageTooLargeError(

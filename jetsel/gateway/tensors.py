@@ -195,7 +195,7 @@ Columns = dict[str, tuple[str, list[int], list[Any]]]
 """Outputs by name: datatype, shape and flat values. A box without an answer has null; in binary NaN or no bytes."""
 
 
-def write(
+def encode_reply(
     name: str, version: str | None, request: Inference, outcomes: Sequence[Answer | JetselError]
 ) -> tuple[bytes, int | None]:
     """Return the reply's body, and the length of its JSON if binary tensors follow, else None.
@@ -219,7 +219,7 @@ def write(
 def pack(
     name: str, version: str | None, request: Inference, columns: Columns, parameters: dict[str, Any]
 ) -> tuple[bytes, int | None]:
-    """Return the body and the length of its JSON, as `write` does, for any columns. parameters: of the reply."""
+    """Return the body and the length of its JSON, as `encode_reply` does, for any columns. parameters: of the reply."""
     outputs, chunks = [], []
     for requested_output in request.outputs or [RequestedOutput(name) for name in columns]:
         if requested_output.name not in columns:

@@ -68,7 +68,7 @@ class Point:
         if self.is_away and outlook.network_ms is not None:
             beside.append(outlook.network_ms)
         paths = self.paths or (self.policy.models,)
-        return max((_in_all([*map(outlook.models_ms.__getitem__, path), *beside]) for path in paths), key=sum)
+        return max((_sum_of_times([*map(outlook.models_ms.__getitem__, path), *beside]) for path in paths), key=sum)
 
     def late_ms(self, outlook: Outlook) -> float | None:
         """Return the latency of a slow answer: mean plus one deviation on the slowest path."""
@@ -89,7 +89,7 @@ class Point:
         return None if sent_kb is None or self.mj_per_kb is None else self.energy_mj + sent_kb * self.mj_per_kb
 
 
-def _in_all(times: Iterable[tuple[float, float]]) -> tuple[float, float]:
+def _sum_of_times(times: Iterable[tuple[float, float]]) -> tuple[float, float]:
     """Return mean and standard deviation of the sum of independent times, given as (mean, deviation)."""
     means, deviations = zip(*times, strict=True)
     return float(sum(means)), math.hypot(*deviations)

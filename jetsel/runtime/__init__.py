@@ -3,6 +3,6 @@
 from jetsel.runtime.driver import Driver
 from jetsel.runtime.model_queue import Batch, ModelQueue
 from jetsel.runtime.request_run import RequestRun
-from jetsel.runtime.shared_runs import Events
+from jetsel.runtime.shared_runs import Timers
 
-__all__ = ["Batch", "Driver", "Events", "ModelQueue", "RequestRun"]
+__all__ = ["Batch", "Driver", "ModelQueue", "RequestRun", "Timers"]

@@ -64,7 +64,7 @@ def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, request: Run, now_
         if queue is None:
             refusals[model] = ModelUnavailableError(f"{model} is unavailable: it is not loaded")
             continue
-        queue.want()
+        queue.request_load()
         if queue.reason is not None:
             refusals[model] = queue.refusal()
     if refusals:

@@ -16,9 +16,9 @@ from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableErr
 from jetsel.base.events import event, run_about
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.runtime.advance import advance
-from jetsel.runtime.model_queue import Batch, ModelQueue, Waiting, infer
+from jetsel.runtime.model_queue import Batch, ModelQueue, WaitingRuns, infer
 from jetsel.runtime.request_run import RequestRun
-from jetsel.runtime.shared_runs import Events, SharedRuns
+from jetsel.runtime.shared_runs import SharedRuns, Timers
 from jetsel.wire import Ran
 
 log = logging.getLogger("jetsel.models")
@@ -32,13 +32,13 @@ class Driver:
         queues: Mapping[str, ModelQueue],
         max_batch: int = 8,
         now: Callable[[], float] = time.monotonic,
-        events: Events | None = None,
+        timers: Timers | None = None,
     ) -> None:
-        """events: the timers, shared by all drivers; their clock is time.monotonic()."""
+        """timers: the timers, shared by all drivers; their clock is time.monotonic()."""
         self.queues = dict(queues)
-        self.waiting = Waiting(self.queues, max_batch, now)
+        self.waiting = WaitingRuns(self.queues, max_batch, now)
         self._now = now
-        self.shared = SharedRuns(self.queues, self.waiting, events or Events(), now)
+        self.shared = SharedRuns(self.queues, self.waiting, timers or Timers(), now)
 
     def floor_ms(self, *policies: Policy) -> tuple[float, float]:
         """Return the least times in ms that any first model of these policies needs to run, and to load before that.
@@ -54,7 +54,7 @@ class Driver:
         if not usable:
             return 0.0, 0.0
         run_ms, load_ms, queue = min(usable, key=lambda times: times[0] + times[1])
-        queue.want()
+        queue.request_load()
         return run_ms, load_ms
 
     @property
@@ -82,7 +82,7 @@ class Driver:
             for run in going:
                 (asking if run.outcome is None else ended).append(run)
             if len(asking) == 1 and asking[0].shared is None:
-                batch = self.waiting.at_once(asking[0])
+                batch = self.waiting.claim_engine(asking[0])
             if batch is None:
                 for run in asking:
                     if run.shared is not None:

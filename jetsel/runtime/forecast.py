@@ -63,11 +63,11 @@ def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], a
     """
     for name in models:
         if name in queues and queues[name].reason is not None:
-            queues[name].want()
+            queues[name].request_load()
     late_ms = {name: sum(ahead.models_ms[name]) - ahead.budget_ms for name in models if name in ahead.models_ms}
     barred = [name for name in queues if 0 < late_ms.get(name, 0.0) <= queues[name].load_due_ms]
     if barred:
-        queues[barred[-1]].want()
+        queues[barred[-1]].request_load()
 
 
 def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:

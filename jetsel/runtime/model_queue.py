@@ -118,10 +118,10 @@ class ModelQueue:
         """Time in ms before a run can begin: the rest of the load if the model is unloaded, else 0."""
         return self.engine.load_due_ms if isinstance(self.engine, OnDemandEngine) else 0.0
 
-    def want(self) -> None:
-        """Begin to load an unloaded model for its next run."""
+    def request_load(self) -> None:
+        """Begin to load the model if it is unloaded."""
         if isinstance(self.engine, OnDemandEngine):
-            self.engine.want()
+            self.engine.request_load()
 
     def refusal(self) -> ModelUnavailableError:
         """Return the error for a run of a model that is unavailable."""
@@ -200,7 +200,7 @@ class Batch(Struct, frozen=True, eq=False):
         return tuple(run.request.message.id for run in self.runs)
 
 
-class Waiting:
+class WaitingRuns:
     """The waiting runs of a family's models. Any thread may call."""
 
     def __init__(self, queues: Mapping[str, ModelQueue], max_batch: int, now: Callable[[], float]) -> None:
@@ -214,7 +214,7 @@ class Waiting:
         """Whether a run waits for a model."""
         return self._count > 0
 
-    def at_once(self, run: RequestRun) -> Batch | None:
+    def claim_engine(self, run: RequestRun) -> Batch | None:
         """Return the run as a batch if its model's engine is free and no run waits for it, else None."""
         assert run.pending is not None
         queue = self._queues[run.pending.models[0]]

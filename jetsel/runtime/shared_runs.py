@@ -22,7 +22,7 @@ from jetsel.base.errors import JetselError
 from jetsel.base.events import event
 from jetsel.policies.policy import OutOfTime, Prediction, Run
 from jetsel.runtime.advance import advance
-from jetsel.runtime.model_queue import ModelQueue, Waiting
+from jetsel.runtime.model_queue import ModelQueue, WaitingRuns
 from jetsel.runtime.request_run import RequestRun
 from jetsel.wire import Ran
 
@@ -42,12 +42,12 @@ class Timer:
         self.call = None
 
 
-class Events:
+class Timers:
     """Timers, and the wake-up of a thread that continues runs. Any thread may call."""
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
-        self._timers: list[tuple[float, int, Timer]] = []
+        self._heap: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()  # order of timers with the same time
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -56,20 +56,20 @@ class Events:
         """Call `call` at time_s of time.monotonic(), in the timers' thread."""
         timer = Timer(call)
         with self._changed:
-            heapq.heappush(self._timers, (time_s, next(self._numbers), timer))
+            heapq.heappush(self._heap, (time_s, next(self._numbers), timer))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="timers", daemon=True)
                 self._thread.start()
-            elif self._timers[0][2] is timer:
+            elif self._heap[0][2] is timer:
                 self._changed.notify()
         return timer
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._timers or (left_s := self._timers[0][0] - time.monotonic()) > 0:
-                    self._changed.wait(left_s if self._timers else None)
-                timer = heapq.heappop(self._timers)[2]
+                while not self._heap or (left_s := self._heap[0][0] - time.monotonic()) > 0:
+                    self._changed.wait(left_s if self._heap else None)
+                timer = heapq.heappop(self._heap)[2]
             call = timer.call
             if call is not None:
                 try:
@@ -89,12 +89,12 @@ class SharedRuns:
     """
 
     def __init__(
-        self, queues: Mapping[str, ModelQueue], waiting: Waiting, events: Events, now: Callable[[], float]
+        self, queues: Mapping[str, ModelQueue], waiting: WaitingRuns, timers: Timers, now: Callable[[], float]
     ) -> None:
-        """events: must use the clock `now`; its `wake` is called when a thread is needed."""
+        """timers: must use the clock `now`; its `wake` is called when a thread is needed."""
         self._queues = queues
         self._waiting = waiting
-        self._events = events
+        self._timers = timers
         self._now = now
         self._lock = threading.Lock()
         self.returned: deque[RequestRun] = deque()
@@ -122,7 +122,7 @@ class SharedRuns:
         else:
             shared.is_held = True
             held_s = deadline_s - SETTLED_S - request.held_ms / 1e3
-            shared.cancellations.append(self._events.at(held_s, partial(self._hold_no_longer, run, request)).cancel)
+            shared.cancellations.append(self._timers.at(held_s, partial(self._hold_no_longer, run, request)).cancel)
         for model in request.models:
             runner = self._queues[model].runner
             if runner is None or run.pending is not request:
@@ -135,7 +135,7 @@ class SharedRuns:
                 cancel()
 
     def _time_limit(self, run: RequestRun, request: Run, deadline_s: float) -> Callable[[], None]:
-        return self._events.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, request)).cancel
+        return self._timers.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, request)).cancel
 
     def _begin(self, run: RequestRun, request: Run, here: list[str]) -> None:
         with self._lock:
@@ -153,7 +153,7 @@ class SharedRuns:
             shared.is_held = False
             shared.cancellations.append(self._time_limit(run, request, deadline_s))
             self._waiting.put(run, [model for model in request.models if self._queues[model].runner is None])
-        self._events.wake()
+        self._timers.wake()
 
     def _arrived(
         self,
@@ -178,7 +178,7 @@ class SharedRuns:
             self._queues[model].times.ran(took_ms, 1, self._now(), escalations=int(goes_on and run.outcome is None))
         if goes_on:
             self.returned.append(run)
-            self._events.wake()
+            self._timers.wake()
         elif ran is None and run.shared is not None and run.shared.is_held:
             self._hold_no_longer(run, request)
 
@@ -193,7 +193,7 @@ class SharedRuns:
         except Exception as error:  # as above
             run.outcome = error
         self.returned.append(run)
-        self._events.wake()
+        self._timers.wake()
 
     def take_result(
         self, run: RequestRun, model: str, result: Prediction | JetselError, ran: Ran | None = None

@@ -60,7 +60,7 @@ def choose(
     rejected, it stays in use if it still fits the models.
     """
     refused: list[str] = []
-    same: tuple[str, ...] = ()
+    unchanged_models: tuple[str, ...] = ()
     owners = calibrations_folder(config.models)
     for find in (partial(installed.current, owners, family.name), partial(shipped, family)):
         candidate = None
@@ -76,14 +76,14 @@ def choose(
             kept_calibration = _kept(before, family, models, config)
             if kept_calibration is not None:
                 return replace(kept_calibration, refused="; ".join(refused))
-            same = same or unchanged(candidate, family, models)
+            unchanged_models = unchanged_models or unchanged(candidate, family, models)
             continue
         number = None if candidate.number == installed.SHIPPED else candidate.number
         sha256 = candidate.sha256
         identity = None if sha256 is None else CalibrationIdentity(number, calibration.created, sha256)
         return CalibrationInUse(calibration, policies, candidate.called, "; ".join(refused) or None, identity)
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
-    return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=same)
+    return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=unchanged_models)
 
 
 def unchanged(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
@@ -91,12 +91,12 @@ def unchanged(installed: Installed | None, family: Family, models: Mapping[str, 
     calibration = installed.calibration if installed is not None and not _is_retimed_here(installed) else None
     if calibration is None or calibration.labels_sha256 != family.labels.sha256:
         return ()
-    there = [name for name in models if name in calibration.identities]
-    same = [name for name in there if calibration.identities[name] == models[name].manifest.identity]
+    calibrated = [name for name in models if name in calibration.identities]
+    unchanged_models = [name for name in calibrated if calibration.identities[name] == models[name].manifest.identity]
     figures = calibration.figures
-    if same == there:
+    if unchanged_models == calibrated:
         return ()
-    return tuple(sorted(same, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
+    return tuple(sorted(unchanged_models, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
 
 
 def shipped(family: Family) -> Installed | None:

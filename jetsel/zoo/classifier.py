@@ -115,7 +115,7 @@ def classifier_of(
     ManifestError if it is no classifier or needs an option.
     """
     try:
-        image, ends = _input(model, input_px), GraphEnds(model, classes)
+        image, ends = _graph_input(model, input_px), GraphEnds(model, classes)
         chosen, kind, logits = _logits(ends, output, exclusive=exclusive)
     except ManifestError as error:
         raise ManifestError(f"{name}: {error}") from None
@@ -135,7 +135,7 @@ def classifier_of(
     return Classifier(model, image, logits, behind, tuple(changes))
 
 
-def _input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
+def _graph_input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
     """Return the graph's input; raises ManifestError unless it takes images with one or three channels."""
     inputs = inputs_of(model)
     if len(inputs) != 1:

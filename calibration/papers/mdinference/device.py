@@ -23,7 +23,7 @@ from jetsel.edge.runner import Delivery, EdgePayload
 from jetsel.edge.server import EdgeServer
 from jetsel.engines import Output, Place
 from jetsel.policies.policy import Decision, Policy, Prediction
-from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
+from jetsel.runtime import Driver, ModelQueue, RequestRun, Timers
 from jetsel.runtime.forecast import SEEDED, outlook
 from jetsel.runtime.model_queue import SentImage
 from jetsel.runtime.request_run import Request
@@ -56,7 +56,7 @@ class World:
     edge_factor: float = 1.0
 
 
-class Clock(Events):
+class Clock(Timers):
     """Virtual time in seconds, which code takes none of. To advance it calls the timers that are due."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Clock(Events):
         return self._now_s
 
     def at(self, time_s: float, call: Callable[[], None]) -> Timer:
-        """See Events."""
+        """See Timers."""
         timer = Timer(call)
         heapq.heappush(self._due, (time_s, next(self._numbers), timer))
         return timer

@@ -144,9 +144,9 @@ class FrigateWatch:
 
     def _received(self, payload: bytes) -> None:
         message = msgspec.json.decode(payload, type=TrackedObjectMessage)
-        self._take(message.after, is_end=message.type == "end")
+        self._update_object(message.after, is_end=message.type == "end")
 
-    def _take(self, after: TrackedObject, *, is_end: bool) -> None:
+    def _update_object(self, after: TrackedObject, *, is_end: bool) -> None:
         """Process an object's state; ignore objects whose label has no family."""
         now_s = time.monotonic()
         with self._lock:
@@ -161,7 +161,7 @@ class FrigateWatch:
             one.seen_s, one.due_s = now_s, min(one.due_s, now_s)
             if is_end and one.ended_s is None:
                 one.ended_s = now_s
-            reason = _why_not(after, one.result)
+            reason = _end_reason(after, one.result)
             if one.id not in self._objects:
                 reason = f"{_MOST_OBJECTS} objects are under way already"
         if reason is not None:
@@ -176,7 +176,7 @@ class FrigateWatch:
             with self._lock:
                 unlisted = self._newest.unlisted(newest)
             for state in unlisted:
-                self._take(state, is_end=state.end_time is not None)
+                self._update_object(state, is_end=state.end_time is not None)
             for one in under_way:
                 if self._stopping.is_set():
                     return
@@ -192,7 +192,7 @@ class FrigateWatch:
         """Process an object's state from Frigate's database."""
         state = self._api.look_up(one.id)
         if state is not None:
-            self._take(state, is_end=state.end_time is not None)
+            self._update_object(state, is_end=state.end_time is not None)
         elif has_ended_if_unknown:
             with self._lock:
                 one.seen_s = one.due_s = time.monotonic()
@@ -290,7 +290,7 @@ class FrigateWatch:
         self._context.emit({"event": event, "time": stamp(time.time()), "source": self._api.name, **fields})
 
 
-def _why_not(state: TrackedObject, result: SubLabel | None) -> str | None:
+def _end_reason(state: TrackedObject, result: SubLabel | None) -> str | None:
     """Return why an object may not get our sub-label, else None. result: what may be written already."""
     if state.false_positive:
         return "Frigate calls it a false positive"

@@ -22,19 +22,19 @@ class Health:
 
     def __init__(self, endpoint: str | None, family: str | None, on_change: Callable[[str, str], None]) -> None:
         self._client = Client(endpoint, timeout_ms=_LIMIT_MS, retry=False)
-        self._family, self._told = family, on_change
+        self._family, self._report = family, on_change
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._before: StatusReply | None = None
         self.is_available: bool | None = None
         self._thread = threading.Thread(target=self._run, name="health", daemon=True)
         self._thread.start()
 
-    def lost(self, reason: str) -> None:
+    def mark_away(self, reason: str) -> None:
         """Note that a request found no daemon; the next check corrects that."""
         with self._lock:
             if self.is_available is not False:
                 self.is_available = False
-                self._told("away", reason)
+                self._report("away", reason)
 
     def close(self) -> None:
         """Stop the checks."""
@@ -47,26 +47,26 @@ class Health:
                 self._look(self._client.status())
             except Exception as error:  # whatever fails, the daemon is checked again
                 with suppress(Exception):  # a failing listener must not end the checks
-                    self.lost(str(error) or type(error).__name__)
+                    self.mark_away(str(error) or type(error).__name__)
             self._stop.wait(_EVERY_S)
         self._client.close()
 
     def _look(self, status: StatusReply) -> None:
         reason = why_silent(status, self._family)
         if reason is not None:
-            self.lost(reason)
+            self.mark_away(reason)
             return
         with self._lock:
             before, self._before = self._before, status
             was_there, self.is_available = self.is_available, True
             if before is not None and before.pid != status.pid:
-                self._told("back", "it was restarted")  # perhaps between two checks
+                self._report("back", "it was restarted")  # perhaps between two checks
             elif not was_there:
-                self._told("back", "" if before is None else "it answers")
+                self._report("back", "" if before is None else "it answers")
             if before is not None and before.pid == status.pid and before.reloads != status.reloads:
                 last = status.last_reload
                 changed = [] if last is None else [f"rejected: {last.refused}"] if last.refused else last.changed
-                self._told("reloaded", "; ".join(changed) or "nothing changed")
+                self._report("reloaded", "; ".join(changed) or "nothing changed")
 
 
 def why_silent(status: StatusReply, family: str | None) -> str | None:

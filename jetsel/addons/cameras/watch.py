@@ -209,7 +209,7 @@ class Watch:
         try:
             answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._camera.request)
         except _AWAY as error:
-            self._health.lost(str(error))
+            self._health.mark_away(str(error))
             raise _AskAgainError from None
         except errors.JetselError as error:
             if isinstance(error, _MISTAKES) and not any(one.gate.n_answered for one in self._views):

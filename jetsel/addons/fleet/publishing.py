@@ -130,11 +130,13 @@ def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
         return opened(stream.read(MAX_FILE_BYTES), Rollout, trusted, ROLLOUT)[0]
 
 
-def garbage(storage: Storage, trusted: Collection[str], young_s: float, now_s: float | None = None) -> list[Stored]:
+def unused_objects(
+    storage: Storage, trusted: Collection[str], min_age_s: float, now_s: float | None = None
+) -> list[Stored]:
     """Return objects that no bundle of the index, of a plan or of the last roll-out needs, and temporary files.
 
-    young_s: younger objects may belong to a publication under way and are kept. now_s: seconds since 1970; None: by the
-    storage's clock. Raises RepositoryError.
+    min_age_s: younger objects are not returned, because a publication under way may need them. now_s: seconds since
+    1970; None: by the storage's clock. Raises RepositoryError.
     """
     stored, now_s = storage.stored(""), storage.now_s() if now_s is None else now_s
     index, _ = read_index(storage, trusted)  # after the list, so that it names everything that was listed
@@ -147,7 +149,7 @@ def garbage(storage: Storage, trusted: Collection[str], young_s: float, now_s: f
     for entry in entries:
         used_paths |= {file.blob for file in read_bundle(storage, entry, trusted)[0].files}
     removable = [one for one in stored if one.name.startswith(("blobs/", "bundles/", TEMPORARY))]
-    return [one for one in removable if one.name not in used_paths and now_s - one.modified_s >= young_s]
+    return [one for one in removable if one.name not in used_paths and now_s - one.modified_s >= min_age_s]
 
 
 def _put(storage: Storage, name: str, content: bytes, sha256: str, stored: Mapping[str, File]) -> File:

@@ -44,7 +44,9 @@ def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> Learned:
     return {kind.name: kind.learn(table) for kind in kinds}
 
 
-def draft(identity: BoundIdentities, recording: Recording, temperatures: Mapping[str, float]) -> Calibration:
+def draft_calibration(
+    identity: BoundIdentities, recording: Recording, temperatures: Mapping[str, float]
+) -> Calibration:
     """Return a calibration without policies. identity: a calibration may stand for its identities.
 
     default_policy, because, figures and the facts of energy are placeholders until the policies are compared.
@@ -69,7 +71,7 @@ def draft(identity: BoundIdentities, recording: Recording, temperatures: Mapping
 
 
 def assemble(unfitted: Calibration, learned: Learned, chosen: Chosen, kinds: Sequence[Kind] = USUAL) -> Calibration:
-    """Return the calibration with the learned parts. unfitted: see `draft`."""
+    """Return the calibration with the learned parts. unfitted: see `draft_calibration`."""
     able = [kind for kind in kinds if learned[kind.name] is not None and kind.name in chosen]
     return replace(unfitted, parts={kind.name: kind.fitted(learned[kind.name], chosen[kind.name]) for kind in able})
 

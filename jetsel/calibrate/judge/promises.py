@@ -85,12 +85,12 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
     )
 
 
-def replay_unknown(recording: Recording, unknown: Recording, draft: Calibration) -> dict[str, PolicyReplay]:
-    """Return the replay of every policy of `draft`, by name, on the unknown images."""
+def replay_unknown(recording: Recording, unknown: Recording, fitted: Calibration) -> dict[str, PolicyReplay]:
+    """Return the replay of every policy of `fitted`, by name, on the unknown images."""
     unknown = aligned(unknown, recording)
-    rows, last = range(len(unknown.classes)), recording.models[-1]
-    policies = catalogue(recording.models, draft)
-    return {name: replay_all(policy, unknown, rows, draft.temperatures, last) for name, policy in policies.items()}
+    rows, fallback = range(len(unknown.classes)), recording.models[-1]
+    policies = catalogue(recording.models, fitted)
+    return {name: replay_all(policy, unknown, rows, fitted.temperatures, fallback) for name, policy in policies.items()}
 
 
 def promises_by_policy(

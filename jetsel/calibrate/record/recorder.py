@@ -132,14 +132,14 @@ def record(
         recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
             examiner = Examiner(family, engines, options)
-            first = _examine_first(tasks, examiner, options, observer)
+            first_results = _examine_first(tasks, examiner, options, observer)
             unproven = [model for model in served if model.manifest.name in options.unproven]
             check_models(unproven, images.photographs, examiner, options.limits, workers)
-            recorded = _examine_all(store, tasks, first, examiner, workers, options.kept)
+            recorded = _examine_all(store, tasks, first_results, examiner, workers, options.kept)
             finished = not observer.stop.is_set()
         recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
-            _refuse_none(store, images)
+            _check_any_recorded(store, images)
             bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), observer)
             finished = time_models(bench, budget_s=recording_s)
             if opened.meter is None:
@@ -176,7 +176,7 @@ def _examine_first(
 def _examine_all(
     store: Store,
     tasks: list[Task],
-    first: dict[str, Examined | str],
+    first_results: dict[str, Examined | str],
     examiner: Examiner,
     workers: Workers,
     always_recorded: Collection[str],
@@ -187,13 +187,13 @@ def _examine_all(
     """
 
     def examine(task: Task) -> Examined | str:
-        return first.pop(task.key, None) or examiner(task)
+        return first_results.pop(task.key, None) or examiner(task)
 
     recorded = 0
     (count,) = store.connection.execute("SELECT COUNT(*) FROM chosen JOIN photographs USING (sha256)").fetchone()
-    due = LEAST_IMAGES
-    while due <= count:
-        due *= 2
+    next_check = LEAST_IMAGES
+    while next_check <= count:
+        next_check *= 2
     with closing(workers.work("recording", examine, tasks)) as outcomes:
         for task, examined in outcomes:
             if isinstance(examined, str):
@@ -202,8 +202,8 @@ def _examine_all(
             write(store, task, examined)
             recorded += 1
             count += task.number is None
-            if count >= due:
-                due *= 2
+            if count >= next_check:
+                next_check *= 2
                 _drop(store, examiner, always_recorded)
     return recorded
 
@@ -255,7 +255,7 @@ def right_of(store: Store) -> dict[str, NDArray[np.bool_]]:
     return {name: np.array(values) for name, values in right_by_model.items()}
 
 
-def _refuse_none(store: Store, images: FoundImages) -> None:
+def _check_any_recorded(store: Store, images: FoundImages) -> None:
     """Raise CalibrationError if none of the images is recorded."""
     execute = store.connection.execute
     if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:

@@ -16,7 +16,7 @@ from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import table_hash
-from jetsel.runtime import Events
+from jetsel.runtime import Timers
 from jetsel.site.configured import configured
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
@@ -93,7 +93,7 @@ def loaded(config: Config, before: Snapshot | None = None, backends: Backends | 
 def served_cats(folder: Path, config: Config | None = None) -> ServedFamily:
     """Return the family cats of this folder as a daemon of this configuration serves it, without its engines."""
     config = config or Config()
-    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Events())
+    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Timers())
 
 
 def calibrate(folder: Path, family: str, **changes: object) -> Calibration:

@@ -15,7 +15,7 @@ from jetsel.daemon import reload as module
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
 from jetsel.daemon.reload import Reloader, ReloadRequests
-from jetsel.daemon.snapshot import Current, Snapshot, read_snapshot
+from jetsel.daemon.snapshot import CurrentSnapshot, Snapshot, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends, Engine, OnDemandEngine
 from jetsel.wire import PROTOCOL_VERSION, Reply
@@ -33,7 +33,7 @@ class Rig:
         self.metering = Metering(Power(sensor="none"))
         self.stopping = threading.Event()
         backends = Backends()
-        self.current = Current(loaded(self.config, backends=backends))
+        self.current = CurrentSnapshot(loaded(self.config, backends=backends))
         self.reload = Reloader(
             self.config, self.current, backends, self.metering, lambda: self.config, self.stopping, lambda *_: None
         )
@@ -65,10 +65,10 @@ def test_a_request_keeps_the_snapshot_that_it_began_with_and_its_engines_go_afte
     assert rig.reload() == ["[models]"]
     assert current.snapshot is not first
     current.leave(first)
-    assert first in current.standing, "the other request runs on"
+    assert first in current.open_snapshots, "the other request runs on"
     assert not any(map(is_freed, old))
     current.leave(again)
-    assert current.standing == (current.snapshot,)
+    assert current.open_snapshots == (current.snapshot,)
     assert all(map(is_freed, old))
     assert not any(map(is_freed, current.snapshot.engines))
 
@@ -104,7 +104,7 @@ def test_a_reload_that_is_refused_or_stopped_changes_nothing_and_leaves_nothing(
     rig.stopping.set()
     with pytest.raises(ShuttingDownError):
         rig.reload()
-    assert rig.current.standing == (before,)
+    assert rig.current.open_snapshots == (before,)
     assert not any(map(is_freed, before.engines))
     assert len(made) == 2
     assert all(is_freed(engine) for snapshot in made for engine in snapshot.engines)
@@ -132,7 +132,7 @@ def test_what_is_unloaded_stays_so_and_is_loaded_anew_where_that_had_failed(rig:
     weights = rig.folder / "cat-l.onnx"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:100])
-    before["cat-l"].want()
+    before["cat-l"].request_load()
     until(lambda: before["cat-l"].state == "unavailable")
     assert "sha256" in str(before["cat-l"].reason)
     assert any(line.startswith("model cat-l of cats is unavailable: ") for line in rig.reload()), "and it is no refusal"

@@ -8,7 +8,7 @@ import pytest
 
 from jetsel.base.errors import InternalError, ModelUnavailableError
 from jetsel.daemon.job import Job
-from jetsel.daemon.snapshot import Current
+from jetsel.daemon.snapshot import CurrentSnapshot
 from jetsel.daemon.watchdog import Probe, Watchdog
 from jetsel.engines import Backends, OnDemandEngine
 from tests.unit.daemon.families import config_of, loaded, put_family
@@ -124,7 +124,7 @@ def probe(tmp_path: Path, begun: list[Job]) -> Probe:
     folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
     (folder / "cat-s.onnx").write_bytes(b"damaged")
     backends = Backends()
-    return Probe(Current(loaded(config_of(folder), backends=backends)), backends, begun.append)
+    return Probe(CurrentSnapshot(loaded(config_of(folder), backends=backends)), backends, begun.append)
 
 
 def test_it_asks_the_cheapest_model_that_runs_once_at_a_time(probe: Probe, begun: list[Job]) -> None:

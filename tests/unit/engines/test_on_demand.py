@@ -102,12 +102,12 @@ def test_what_is_loaded_after_it_was_closed_is_freed_and_it_is_loaded_no_more(ri
     engine, gate = rig.engine, threading.Event()
     engine.unload()
     rig.held = lambda: gate.wait(LIMIT_S)
-    engine.want()
+    engine.request_load()
     engine.close()
     gate.set()
     rig.ended()
     assert not engine.is_loaded
-    engine.want()
+    engine.request_load()
     assert not is_in(engine)
     assert rig.loads == 2
     with pytest.raises(EngineFailedError, match="closed"):

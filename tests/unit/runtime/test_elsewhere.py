@@ -11,7 +11,7 @@ import pytest
 from jetsel.base.errors import DeadlineError, EngineDiedError, JetselError, ModelUnavailableError
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
-from jetsel.runtime import Driver, Events, ModelQueue, RequestRun
+from jetsel.runtime import Driver, ModelQueue, RequestRun, Timers
 from jetsel.runtime.model_queue import Arrived, RemoteForecast
 from jetsel.runtime.shared_runs import Timer
 from tests.unit.runtime.driving import Duplicated, TableEngine, finish, have_run, models_of, request_run, taken
@@ -54,7 +54,7 @@ def roused() -> threading.Event:
 def both(engines: dict[str, TableEngine], place: Place, roused: threading.Event) -> Driver:
     """A driver whose s runs here and whose far runs elsewhere."""
     queues = {"s": ModelQueue("s", engines["s"]), "far": ModelQueue("far", None, runner=place)}
-    return Driver(queues, events=Events(roused.set))
+    return Driver(queues, timers=Timers(roused.set))
 
 
 def begin(driver: Driver, until: str, deadline_s: float | None = None, *models: str) -> RequestRun:
@@ -278,7 +278,7 @@ def test_what_is_sent_out_after_its_result_came_from_another_place_is_cancelled(
 
     slow = Slow()
     queues = {"far": ModelQueue("far", None, runner=place), "slow": ModelQueue("slow", None, runner=slow)}
-    driver = Driver(queues, events=Events(lambda: None))
+    driver = Driver(queues, timers=Timers(lambda: None))
     run = begin(driver, "first", None, "far", "slow")
     assert driver.carry(run) + driver.carry() == [run]
     assert said(run) == "far"

@@ -70,7 +70,7 @@ def test_runs_wait_for_the_load_and_go_out_together(rig: Rig) -> None:
 
 
 def test_a_run_whose_model_is_unloaded_under_it_waits_for_the_load(rig: Rig) -> None:
-    rig.engine.want()
+    rig.engine.request_load()
     rig.loaded()
     run = request_run(Single("l"))
     queue(rig.driver, run)

@@ -135,11 +135,11 @@ def gc(
     json: Json = False,
 ) -> None:
     """Remove files that no published bundle needs: earlier versions, and leftovers of an interrupted publish."""
-    from jetsel.addons.fleet.publishing import garbage
+    from jetsel.addons.fleet.publishing import unused_objects
     from jetsel.addons.fleet.storage import Storage
 
     storage = Storage(url)
-    unused = garbage(storage, [read_key(path) for path in trust], younger_than_s)
+    unused = unused_objects(storage, [read_key(path) for path in trust], younger_than_s)
     for one in unused:
         storage.remove(one.name)
         if not json:

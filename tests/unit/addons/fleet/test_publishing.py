@@ -65,8 +65,8 @@ def test_a_version_rises_with_what_changed_and_equal_files_are_stored_once(
     assert shared
     after = {*storage.names("blobs")}
     assert after == blobs | {file.blob for file in second.files}
-    assert publishing.garbage(storage, [key.public], HOUR_S) == []  # too young
-    unnamed = {one.name for one in publishing.garbage(storage, [key.public], HOUR_S, time.time() + 3601)}
+    assert publishing.unused_objects(storage, [key.public], HOUR_S) == []  # too young
+    unnamed = {one.name for one in publishing.unused_objects(storage, [key.public], HOUR_S, time.time() + 3601)}
     assert unnamed & blobs == {file.blob for file in first.files} - shared
     assert len(unnamed) == len(unnamed & blobs) + 1  # and the first bundle's document
     for name in unnamed:
@@ -80,7 +80,7 @@ def test_what_is_young_by_the_storages_clock_stays(tmp_path: Path, key: Pair, mo
     storage.write("blobs/unnamed.gz", b"")
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 86_400.0)
-    assert publishing.garbage(storage, [key.public], HOUR_S) == []
+    assert publishing.unused_objects(storage, [key.public], HOUR_S) == []
 
 
 def test_killed_at_any_write_the_list_is_whole_and_the_rest_is_garbage(
@@ -108,7 +108,7 @@ def test_killed_at_any_write_the_list_is_whole_and_the_rest_is_garbage(
         index, _ = read_index(storage, [key.public])
         assert (index.serial, index.bundles) == (1, ())
         left_over = {*storage.names("")} - {INDEX}
-        assert {one.name for one in publishing.garbage(storage, [key.public], 0, time.time() + 1)} == left_over
+        assert {one.name for one in publishing.unused_objects(storage, [key.public], 0, time.time() + 1)} == left_over
         for name in left_over:
             storage.remove(name)
     assert survived >= 5

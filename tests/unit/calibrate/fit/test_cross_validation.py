@@ -8,7 +8,14 @@ import pytest
 
 from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.fit.chain import try_readings
-from jetsel.calibrate.fit.cross_validation import CrossValidated, Learned, assemble, cross_validate, draft, learn
+from jetsel.calibrate.fit.cross_validation import (
+    CrossValidated,
+    Learned,
+    assemble,
+    cross_validate,
+    draft_calibration,
+    learn,
+)
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.recording import Objective, Recording
@@ -46,7 +53,7 @@ def parted(recording: Recording) -> tuple[Learned, Recording, Table]:
 
 
 def put_together(recording: Recording, learned: Learned, **chosen: Any) -> Calibration:
-    unfitted = draft(bound(HASHES), recording, fit_temperatures(recording))
+    unfitted = draft_calibration(bound(HASHES), recording, fit_temperatures(recording))
     return assemble(unfitted, learned, {"cascade": ChosenPoints(0, (0,)), "multiplexer": 0} | chosen, KINDS)
 
 
@@ -89,7 +96,7 @@ def test_a_reading_at_a_price_is_what_the_assembled_chain_gives_on_images_that_i
 
 
 def cross_validated(recording: Recording, fold_of: np.ndarray) -> CrossValidated:
-    unfitted = draft(bound(HASHES), recording, dict.fromkeys(COSTS_MS, 1.0))
+    unfitted = draft_calibration(bound(HASHES), recording, dict.fromkeys(COSTS_MS, 1.0))
     return cross_validate(recording, unfitted, fold_of, Goal(), lambda _: FEATURES_MS, lambda *_: None, KINDS)
 
 
