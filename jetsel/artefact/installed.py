@@ -70,7 +70,7 @@ def install(
 
 
 def current(folder: Path, family: str) -> Installed | None:
-    """Return the owner's calibration in use, with its reason if it is rejected; None if the owner's is not in use.
+    """Return the owner's calibration in use, None if none is. If it cannot be used, its `reason` says why.
 
     Raises CalibrationError if the link is foreign or unreadable.
     """

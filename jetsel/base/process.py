@@ -103,7 +103,7 @@ class EventFd:
         os.eventfd_write(self.fd, 1)
 
     def clear(self) -> None:
-        """Consume one `set` and repeat the others, since with EPOLLET a waiting thread is woken once for each."""
+        """Consume one `set` and write the rest back. With EPOLLET each write wakes one more waiting thread."""
         with contextlib.suppress(BlockingIOError):  # another thread, woken by the same event, was first
             count = os.eventfd_read(self.fd)
             if count > 1:

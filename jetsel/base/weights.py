@@ -39,7 +39,7 @@ class Weights:
 
     @property
     def backbone(self) -> Weights:
-        """The weights in the ONNX file alone; the same if there is no head."""
+        """These weights without the trained head."""
         return self if self.head is None else replace(self, head=None, classes=self.head.backbone_classes)
 
 

@@ -74,6 +74,8 @@ class Commands(TyperGroup):
 
 def check_values(command: Any, arguments: list[str]) -> None:
     """Raise UsageError for an empty value, and for an option whose value would be the next option."""
+    # Read the arguments as the parser will: an option that is no flag takes the next one as its value, and the name of
+    # a subcommand makes the options after it those of the subcommand.
     pending_option = None  # the option whose value is next
     for text in itertools.takewhile(lambda text: text != "--", arguments):
         subcommands = getattr(command, "commands", {})

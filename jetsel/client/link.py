@@ -26,14 +26,12 @@ End = Literal["refused", "lost"]
 
 
 class DaemonConnection:
-    """A connection that does not reconnect, so that ZeroMQ never sends a request twice.
-
-    Raises ConfigError for an invalid endpoint, NoDaemonError if this process has no free descriptors.
-    """
+    """A connection that does not reconnect, so that ZeroMQ never sends a request twice."""
 
     def __init__(self, endpoint: str) -> None:
+        """Connect to `endpoint`. Raises ConfigError if it is invalid, NoDaemonError if no descriptors are free."""
         self.endpoint = endpoint
-        self._pid = os.getpid()
+        self._pid = os.getpid()  # a forked process must not use the socket; see `end`
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         try:
             self._socket = context.socket(zmq.DEALER)
@@ -41,7 +39,7 @@ class DaemonConnection:
             self._socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MARK)
             self._socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
             self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_REPLY_BYTES)
-            self._socket.setsockopt(zmq.RECONNECT_IVL, -1)
+            self._socket.setsockopt(zmq.RECONNECT_IVL, -1)  # never
             self._monitor = self._socket.get_monitor_socket(ENDED)
         except zmq.ZMQError as error:
             raise NoDaemonError(f"cannot open a connection to {endpoint}: {error.strerror}") from None

@@ -111,6 +111,7 @@ def changes(before: Snapshot, following: Snapshot) -> list[str]:
 
 
 def _family_changes(old_family: ServedFamily, family: ServedFamily) -> list[str]:
+    """Return the models of a family that changed or are gone, and its calibration if that changed or is rejected."""
     hashes = {name: model.manifest.identity for name, model in old_family.models.items()}
     changed = [f"model {name}" for name, model in family.models.items() if hashes.get(name) != model.manifest.identity]
     changed += [f"model {name} removed" for name in hashes if name not in family.models]

@@ -142,14 +142,14 @@ def _lost(before: Snapshot, following: Snapshot) -> list[str]:
 
 
 class CurrentSnapshot:
-    """Holds the current snapshot. Any thread may call.
+    """Holds the current snapshot, and older ones that requests still use. Any thread may call.
 
-    A request keeps the snapshot with which it began; an old snapshot frees its engines after its last request.
+    A request keeps the snapshot with which it began; an old snapshot is closed after its last request.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.open_snapshots: tuple[Snapshot, ...] = (snapshot,)  # newest first; older ones still have requests
+        self.open_snapshots: tuple[Snapshot, ...] = (snapshot,)  # newest first; not closed yet
         self.is_ready = False  # every model is loaded
         self.is_closed = False  # the daemon stops: only admitted requests are answered
         self.progress: str | None = None  # of loading at the start, in words
@@ -162,10 +162,7 @@ class CurrentSnapshot:
         return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
 
     def enter(self, earlier: Snapshot | None = None) -> Snapshot:
-        """Count a request and return its snapshot: `earlier` if given, else the current one.
-
-        earlier: the snapshot of the same message's earlier boxes.
-        """
+        """Count a request; return its snapshot: `earlier`, that of the message's earlier boxes, or the current one."""
         with self._lock:
             snapshot = earlier or self.snapshot
             self._requests[snapshot] += 1

@@ -1,8 +1,8 @@
 """The daemon's threads: each waits at the socket, and carries what it reads to the reply.
 
 There is one more thread than may compute at a time, so that one reads the socket and refuses requests while all others
-compute. If requests come one at a time without a break, one thread does all the work and the others stand by, because
-Linux would wake another thread at the socket for each piece of a message.
+compute. If requests come one at a time without a break, one thread does all the work. The others stand by: they sleep
+away from the socket, because Linux would wake another thread there for each piece of a message.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class WorkerPool:
         return len(self._jobs)
 
     def wake(self) -> None:
-        """Wake a thread for a result or a deadline, even if all threads stand by."""
+        """Wake a thread for a result or a deadline: one that waits at the port, and one that stands by."""
         self._port.wake()
         if self._standing_by:
             self._woken.release()

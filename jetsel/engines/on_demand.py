@@ -48,9 +48,10 @@ class OnDemandEngine:
         *,
         try_batches: Callable[[Engine], bool] = lambda _: True,
     ) -> None:
-        """Load the engine. load: returns it, or raises. changed: called by another thread after each later load.
+        """Load the engine. load: returns it, or raises. on_load_end: called after each later load, in its thread.
 
-        try_batches: called once, returns whether the engine is faster in batches. Raises what `load` raises.
+        try_batches: called once with the loaded engine; returns whether it is faster in batches. Raises what `load`
+        raises.
         """
         self._load, self._on_load_end, self._now = load, on_load_end, now
         self._lock = threading.Lock()
@@ -139,7 +140,7 @@ class OnDemandEngine:
         return True
 
     def request_load(self) -> None:
-        """Start to load it in another thread, unless it is loaded, loading, or failed recently."""
+        """Start to load the engine for a request, in another thread, unless it is loaded, loading, or failed recently."""
         if self.is_loaded:
             return
         with self._lock:

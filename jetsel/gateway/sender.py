@@ -54,7 +54,7 @@ class Catalogue:
         self._read_s: float | None = None
 
     async def served_names(self) -> dict[str, ServedName]:
-        """Return everything served, by name. Raises as AsyncClient.status does."""
+        """Return each served family and model by its name. Raises as AsyncClient.status does."""
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
             status = await self._client.status()
             self._served, self._read_s = names(status), time.monotonic()

@@ -200,8 +200,8 @@ def encode_reply(
 ) -> tuple[bytes, int | None]:
     """Return the reply's body, and the length of its JSON if binary tensors follow, else None.
 
-    top_k: "PROBABILITY:WNID:LABEL" by falling probability, as in Triton's classification extension. Raises
-    BadRequestError for an unknown output.
+    Its output `top_k` holds "PROBABILITY:WNID:LABEL" by falling probability, as in Triton's classification extension.
+    Raises BadRequestError for an unknown output.
     """
     n, answers = len(outcomes), [one if isinstance(one, Answer) else None for one in outcomes]
     k = max((len(one.top_k) for one in answers if one is not None), default=0)

@@ -73,7 +73,7 @@ class PowerSettings(Protocol):
     @property
     def total(self) -> Sequence[str]: ...  # noqa: D102
     @property
-    def labels(self) -> Mapping[str, str]: ...  # noqa: D102
+    def labels(self) -> Mapping[str, str]: ...  # noqa: D102  # names of channels without one, by device and channel
     @property
     def rate_hz(self) -> float: ...  # noqa: D102
     @property

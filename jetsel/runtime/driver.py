@@ -63,7 +63,7 @@ class Driver:
         return bool(self.waiting or self.shared.returned)
 
     def start(self, run: RequestRun) -> None:
-        """Begin the policy: the run then requests its first models, or has ended. `carry` continues it."""
+        """Start the policy of a run. Afterwards the run waits for its first models, or has ended; see `carry`."""
         run.steps = run.policy(run)
         advance(self.queues, self._now, run, run.steps.__next__)
 

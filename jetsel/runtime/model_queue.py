@@ -189,7 +189,7 @@ def predict(
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Runs of one model that run together. place: limits the engine's callers; None without a limit."""
+    """Runs of one model that run together. place: counts them as one caller of the engine; None without a limit."""
 
     queue: ModelQueue
     runs: list[RequestRun]
@@ -215,7 +215,7 @@ class WaitingRuns:
         return self._count > 0
 
     def claim_engine(self, run: RequestRun) -> Batch | None:
-        """Return the run as a batch if its model's engine is free and no run waits for it, else None."""
+        """Claim the engine of the run's model; return the run as a batch, None if others wait or it is not free."""
         assert run.pending is not None
         queue = self._queues[run.pending.models[0]]
         engine = queue.engine
@@ -233,7 +233,7 @@ class WaitingRuns:
                 self._count += 1
 
     def remove(self, run: RequestRun, models: Sequence[str]) -> None:
-        """Take a run out of those of these queues in which it still waits."""
+        """Remove a run from the given queues; queues without it are skipped."""
         with self._lock:
             for model in models:
                 waiting = self._queues[model].waiting

@@ -43,7 +43,10 @@ class Timer:
 
 
 class Timers:
-    """Timers, and the wake-up of a thread that continues runs. Any thread may call."""
+    """Calls functions at set times, in its own thread. Any thread may call.
+
+    wake: wakes a worker thread, which continues the runs that were resumed.
+    """
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake

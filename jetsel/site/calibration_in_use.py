@@ -54,10 +54,10 @@ class CalibrationInUse:
 def choose(
     family: Family, models: Mapping[str, Model], config: Config, before: CalibrationInUse | None
 ) -> CalibrationInUse:
-    """Return the first calibration that fits the models: the owner's, then the one shipped with them.
+    """Return the calibration to serve: the owner's, or if there is none the one shipped with the models.
 
-    models: the served ones by name, cheapest first. before: the calibration in use before this reload; if one is
-    rejected, it stays in use if it still fits the models.
+    If one of them does not fit the models, the previous one (`before`) stays in use if that still fits, otherwise the
+    next is tried. If none fits, none is in use. models: the served ones by name, cheapest first.
     """
     refused: list[str] = []
     unchanged_models: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def choose(
 
 
 def unchanged(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
-    """Return the models that still are as calibrated, the most accurate last; none if no model has changed."""
+    """Return the models that are the same as when calibrated, the most accurate last; () if all of them are."""
     calibration = installed.calibration if installed is not None and not _is_retimed_here(installed) else None
     if calibration is None or calibration.labels_sha256 != family.labels.sha256:
         return ()

@@ -91,7 +91,7 @@ class FamilyCalibrations:
         raise CalibrationError(f"family {self.family} has {missing}: name one of {numbers}")
 
     def incumbent(self) -> Incumbent:
-        """Return the policy that a daemon uses by default, with its calibration, which a new one must beat.
+        """Return the current default policy and its calibration. A new policy must beat it.
 
         A calibration that needs models of the edge server is ignored. Raises CalibrationError if there are no models.
         """

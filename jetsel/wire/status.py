@@ -92,7 +92,10 @@ class ConfidenceShift(Struct, frozen=True):
 
 
 class RefusalShift(Struct, frozen=True):
-    """The share in doubt of the last `requests` with a promise; `seen` is null for few requests."""
+    """The share of answers in doubt among the last `requests` with a promised error rate (`wrong_at_most`).
+
+    `seen` is that share, null for few requests; `calibrated` is the share that the calibration predicts for them.
+    """
 
     requests: int | None = None
     seen: float | None = None

@@ -146,7 +146,7 @@ def _graph_input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphIn
     if kind is None:
         raise ManifestError(f"its input {value.name} is not of {', '.join(_TYPES)}: export it with float32")
     shape = [max(side.dim_value, 0) for side in tensor.shape.dim] if tensor.HasField("shape") else [0] * 4
-    layouts = ((3, 1), (3, 3), (1, 1), (1, 3), (0, 1))  # channels and their place; an open dimension is 0
+    layouts = ((3, 1), (3, 3), (1, 1), (1, 3), (0, 1))  # channels and the axis that holds them; 0: of any size
     layout = next((one for one in layouts if len(shape) == 4 and shape[one[1]] == one[0]), None)
     if layout is None:
         sides = ", ".join(str(side or "?") for side in shape)
@@ -157,6 +157,7 @@ def _graph_input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphIn
     if batch > 1:
         raise ManifestError(f"takes exactly {batch} images at a time: export it with a variable batch size, or with 1")
     height_px, width_px = _size(shape[1:3] if is_last else shape[2:], input_px)
+    # A graph that casts its input at once accepts float32 too; `steps` then adds no cast to uint8.
     readers = {node.op_type for node in model.graph.node if value.name in node.input}
     return GraphInput(kind, is_last, batch or None, channels, height_px, width_px, readers == {"Cast"})
 

@@ -147,7 +147,7 @@ class FrigateWatch:
         self._update_object(message.after, is_end=message.type == "end")
 
     def _update_object(self, after: TrackedObject, *, is_end: bool) -> None:
-        """Process an object's state; ignore objects whose label has no family."""
+        """Note an object's new state; end it if it may not get our sub-label. Ignore labels without a family."""
         now_s = time.monotonic()
         with self._lock:
             one = self._objects.get(after.id)
@@ -291,7 +291,7 @@ class FrigateWatch:
 
 
 def _end_reason(state: TrackedObject, result: SubLabel | None) -> str | None:
-    """Return why an object may not get our sub-label, else None. result: what may be written already."""
+    """Return why an object may not get our sub-label, else None. result: our sub-label, which Frigate may have already."""
     if state.false_positive:
         return "Frigate calls it a false positive"
     if state.name is not None and (result is None or state.name != result.label[:MOST_LETTERS]):

@@ -30,7 +30,7 @@ class Health:
         self._thread.start()
 
     def mark_away(self, reason: str) -> None:
-        """Note that a request found no daemon; the next check corrects that."""
+        """Note that the daemon does not answer, and report it once; the next check that succeeds reports it back."""
         with self._lock:
             if self.is_available is not False:
                 self.is_available = False

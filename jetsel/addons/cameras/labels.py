@@ -80,7 +80,7 @@ class Votes:
     """The answers about one tracked object, counted as in Frigate's own classification."""
 
     def __init__(self) -> None:
-        self._votes: list[tuple[ReportedLabel, float]] = []  # label, without an id if in doubt, and probability
+        self._votes: list[tuple[ReportedLabel, float]] = []  # label (id None: in doubt) and probability
 
     def __len__(self) -> int:
         return len(self._votes)

@@ -1,4 +1,4 @@
-"""Writes a family to a repository: blobs, the bundle, the index last, so that a killed writer leaves only garbage."""
+"""Writes a family to a repository: blobs, the bundle, the index last, so a killed writer leaves only unused files."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> Learned:
 def draft_calibration(
     identity: BoundIdentities, recording: Recording, temperatures: Mapping[str, float]
 ) -> Calibration:
-    """Return a calibration without policies. identity: a calibration may stand for its identities.
+    """Return a calibration without policies. identity: what the recording is valid for; may be another calibration.
 
-    default_policy, because, figures and the facts of energy are placeholders until the policies are compared.
+    default_policy, because, figures, energy.chooser_mj and energy.reason are placeholders until policies are compared.
     """
     bound = {name: getattr(identity, name) for name in BoundIdentities.__struct_fields__}
     energies = recording.energies

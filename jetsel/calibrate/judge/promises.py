@@ -86,7 +86,7 @@ def aligned(unknown: Recording, recording: Recording) -> Recording:
 
 
 def replay_unknown(recording: Recording, unknown: Recording, fitted: Calibration) -> dict[str, PolicyReplay]:
-    """Return the replay of every policy of `fitted`, by name, on the unknown images."""
+    """Return the replay of every policy of `fitted`, by name, on images that belong to no class of the family."""
     unknown = aligned(unknown, recording)
     rows, fallback = range(len(unknown.classes)), recording.models[-1]
     policies = catalogue(recording.models, fitted)

@@ -159,8 +159,9 @@ def class_names(source: Path) -> list[str]:
 def check_level(source: Path, number_of: ClassOf | None = None) -> None:
     """Raise CalibrationError if the classes are one level deeper, as in train/rose and val/rose.
 
-    number_of: recognizes class names. If it is None, classes are deeper if no folder in `source` holds images itself,
-    and two of them hold folders of the same name, or there is only one. Dates and cameras' folder names do not count.
+    number_of: recognizes class names. With it, they are deeper if a folder in `source` holds a folder named as a class.
+    Without it, no folder in `source` may hold images itself, and either two of them hold folders of the same name, or
+    `source` has only one folder, and that holds several. Dates and cameras' folder names do not count.
     """
     inner: dict[str, set[str]] = defaultdict(set)  # folder -> its folders that hold images, "" for itself
     for path in images_below(source):

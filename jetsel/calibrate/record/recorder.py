@@ -154,7 +154,7 @@ def _examine_first(
 ) -> dict[str, Examined | str]:
     """Examine a few images, announce how long all will take, and return the results of the few, by key.
 
-    Without a function that receives the plan, nothing is examined.
+    If observer.announce, which receives this plan, is None, no image is examined.
     """
     if observer.announce is None or not tasks:
         return {}
@@ -181,7 +181,7 @@ def _examine_all(
     workers: Workers,
     always_recorded: Collection[str],
 ) -> int:
-    """Examine and write all tasks until stopped; return the number of images written. first: results by key.
+    """Examine and write all tasks until stopped; return how many were written. first_results: of `_examine_first`.
 
     Dominated models are dropped when 300, 600, 1,200, ... images are recorded.
     """
@@ -191,7 +191,7 @@ def _examine_all(
 
     recorded = 0
     (count,) = store.connection.execute("SELECT COUNT(*) FROM chosen JOIN photographs USING (sha256)").fetchone()
-    next_check = LEAST_IMAGES
+    next_check = LEAST_IMAGES  # number of recorded images after which dominated models are dropped
     while next_check <= count:
         next_check *= 2
     with closing(workers.work("recording", examine, tasks)) as outcomes:
@@ -256,11 +256,11 @@ def right_of(store: Store) -> dict[str, NDArray[np.bool_]]:
 
 
 def _check_any_recorded(store: Store, images: FoundImages) -> None:
-    """Raise CalibrationError if none of the images is recorded."""
+    """Raise CalibrationError with the last reason for skipping a file if none of the images is recorded."""
     execute = store.connection.execute
     if execute("SELECT 1 FROM chosen JOIN photographs USING (sha256) LIMIT 1").fetchone() is None:
         path, reason = execute("SELECT path, reason FROM skipped ORDER BY rowid DESC LIMIT 1").fetchone()
         raise CalibrationError(
-            f"{images.source}: none of {len(images.photographs)} images can be used, the last: {path}: {reason}; "
+            f"{images.source}: none of {len(images.photographs)} images can be used; last reason: {path}: {reason}; "
             "name a folder with whole JPEG, PNG or WebP files"
         )

@@ -25,10 +25,9 @@ def set_input(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Correct how images are prepared for a model; what no option names stays.
+    """Correct how a model's input images are prepared. Options that you do not give keep their values.
 
-    A calibration that was made with the model is set aside, and the best model of it that has not changed answers until
-    `jetsel calibrate` has run.
+    Calibrations that used the model are set aside; until you run `jetsel calibrate`, the best unchanged model answers.
     """
     import msgspec
 
@@ -47,7 +46,7 @@ def set_input(
     }
     options = {key: value for key, value in given.items() if value is not None}
     if like is None and not options:
-        raise typer.BadParameter("say how images are to be prepared: --like NAME, or --mean A,B,C --std A,B,C")
+        raise typer.BadParameter("No change given. Use --like NAME, or --mean A,B,C --std A,B,C.")
     owner, model = read_site(config).zoo.find(name, family)
     source = ", ".join(["jetsel models set", *([] if like is None else [f"--like {like}"]), *options])
     manifest = rewrite(

@@ -50,7 +50,7 @@ class HostHistory:
         self.failure: tuple[Exception, float] | None = None
 
     def add_end(self, how: str, now_s: float) -> None:
-        """Note an end: the first in the window has no pause, each further one a pause twice as long."""
+        """Note an end, and set the pause: none after the first in the window, then doubled up to longest_pause_s."""
         self.last_end = how, now_s
         self._ends_s.append(now_s)
         while now_s - self._ends_s[0] > self._rules.window_s:
