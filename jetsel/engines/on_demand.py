@@ -140,7 +140,7 @@ class OnDemandEngine:
         return True
 
     def request_load(self) -> None:
-        """Start to load the engine for a request, in another thread, unless it is loaded, loading, or failed recently."""
+        """Load the engine for a request, in another thread, unless it is loaded or loading, or failed recently."""
         if self.is_loaded:
             return
         with self._lock:

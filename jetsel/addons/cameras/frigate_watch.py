@@ -291,7 +291,7 @@ class FrigateWatch:
 
 
 def _end_reason(state: TrackedObject, result: SubLabel | None) -> str | None:
-    """Return why an object may not get our sub-label, else None. result: our sub-label, which Frigate may have already."""
+    """Return why an object may not get our sub-label, else None. result: ours, which Frigate may have already."""
     if state.false_positive:
         return "Frigate calls it a false positive"
     if state.name is not None and (result is None or state.name != result.label[:MOST_LETTERS]):
