@@ -112,7 +112,7 @@ class Gate:
             return False
         return difference(features, self._answered, self._setting.feature) < self._setting.skip_below
 
-    def answered(self, took_ms: float, energy_mj: float | None) -> None:
+    def record_answer(self, took_ms: float, energy_mj: float | None) -> None:
         """Note that the last frame that was not skipped has its answer, and the answer's time and energy."""
         self._answered, self._answered_s = self._seen, self._seen_s
         self.n_answered += 1

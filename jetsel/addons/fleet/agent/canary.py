@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jetsel.calibrate.record.photographs import Labelled
 
 MOST_PHOTOGRAPHS = 200
-SURE = 2.33  # standard deviations: an unchanged share falls further once in a hundred times
+CHANCE_ERRORS = 2.33  # standard deviations: an unchanged share falls further once in a hundred times
 SLOWER, LONGER_MS = 2.0, 5.0  # factor of the earlier mean time, and added ms: less is noise or unimportant
 
 
@@ -74,7 +74,7 @@ class Canary:
             memory_mb=client.status().resident_mb,
         )
 
-    def worse(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
+    def degradation(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
         """Return how the daemon has become worse, None if it has not.
 
         Accuracy: below the previous accuracy and the plan's expectation, by more than chance explains (normal
@@ -85,11 +85,13 @@ class Canary:
             return f"{after.failed} of {after.photographs} images get no answer"
         accuracies = [one.accuracy for one in (planned, before) if one is not None and one.accuracy is not None]
         if accuracies and after.accuracy is not None:
-            bar = min(accuracies)
-            between = (bar + after.accuracy) / 2
-            chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
-            if after.accuracy < bar - chance:
-                return f"the accuracy is {after.accuracy:.1%} on {after.photographs} images, {bar:.1%} was expected"
+            expected = min(accuracies)
+            mean_share = (expected + after.accuracy) / 2
+            noise = CHANCE_ERRORS * math.sqrt(mean_share * (1 - mean_share) / after.photographs)
+            if after.accuracy < expected - noise:
+                return (
+                    f"the accuracy is {after.accuracy:.1%} on {after.photographs} images, {expected:.1%} was expected"
+                )
         if after.mean_ms is not None and before is not None and before.mean_ms is not None:
             expected_ms = max(before.mean_ms, planned.mean_ms or 0.0)
             if after.mean_ms > max(SLOWER * expected_ms, expected_ms + LONGER_MS):
