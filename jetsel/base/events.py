@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is called only if a line is logged
 
-_current_ids: ContextVar[Ids] = ContextVar("request_ids", default=())
+_current_ids: ContextVar[Ids] = ContextVar("request_ids", default=())  # of the requests that a thread works on
 
 
 def event(name: str, /, **fields: object) -> dict[str, object]:

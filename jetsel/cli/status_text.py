@@ -101,7 +101,7 @@ def not_calibrated(models: Sequence[str], family: str) -> list[str]:
 
 
 def _operating_point(front: FrontStatus) -> list[str]:
-    """Return the last operating point in use, and how long the cheapest one has been in use."""
+    """Return a line with the operating point of the last request, and how long the cheapest one has been in use."""
     if len(front.points) < 2:
         return []
     cheapest = f"; the cheapest is in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""

@@ -148,7 +148,7 @@ class Pipeline:
         return run
 
     def _run_models(self, driver: Driver, *runs: RequestRun) -> None:
-        """Run models for these runs, and for waiting runs whose engine is free now; finish those that end."""
+        """Run models for these runs and for waiting ones, as far as engines are free; reply to those that ended."""
         for run in driver.carry(*runs):
             assert isinstance(run.request, Job)
             self._finish(run.request, None)

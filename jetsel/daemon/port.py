@@ -223,7 +223,7 @@ MOST_ENVELOPE_BYTES = 4096  # room for ids of 255 bytes over more proxies than a
 
 
 class Route(NamedTuple):
-    """Destination of a reply. envelope: the frames with which the request began, and the reply begins."""
+    """Destination of a reply. envelope: the first frames of the request, which its reply repeats; see `unwrapped`."""
 
     connection: ZmtpConnection
     envelope: tuple[bytes, ...] = ()

@@ -69,7 +69,7 @@ class EdgeClient:
         self._numbers = itertools.count()
         self._under_way: dict[int, _Request] = {}
         self._late: dict[int, tuple[str, EdgeServer]] = {}  # no longer waited for, but their times count
-        self._out = self._outbox()
+        self._out = self._outbox()  # of the current child
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
@@ -145,6 +145,7 @@ class EdgeClient:
             self._closing.wait(PAUSE_S)
 
     def _outbox(self) -> queue.SimpleQueue[bytes | None]:
+        """Return the queue of messages to a new child: the first configures it, None ends the writer."""
         out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         out.put(frame(self._start))
         return out

@@ -36,7 +36,7 @@ Weights = dict[str, NDArray[np.float32]]
 
 
 def inputs_of(probabilities: NDArray[np.float32], embedding: NDArray[np.floating] | None) -> NDArray[np.float32]:
-    """Return the network's inputs from a model's outputs, (..., STATISTICS + width) float32.
+    """Return the network's inputs from the cheapest model's outputs, (..., STATISTICS + width) float32.
 
     probabilities: (..., classes), at the model's temperature. embedding: (..., width), None if the model gives none.
     """
@@ -274,7 +274,7 @@ class MultiplexerKind(Kind):
 
 
 def inputs_of_table(table: Table) -> NDArray[np.float32]:
-    """Return the network's inputs for each image of a table, (n, inputs)."""
+    """Return `inputs_of` for each image of a table, (n, inputs). The first model of a table is the cheapest."""
     return inputs_of(np.exp(table.log_odds[0]), table.embeddings)
 
 

@@ -219,6 +219,7 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
 
 
 def _why_no_rail(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
+    """Return why there is no rail, and the repair."""
     if power.sensor == "none":
         return '[power] sensor is "none"; "auto" searches for sensors'
     if dropped:

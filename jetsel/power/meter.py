@@ -44,8 +44,8 @@ class Meter:
 class OpenedMeter:
     """A meter, or the reason why there is none.
 
-    changes: those of the board since idle power was measured, which make results doubtful. idle_half_w: half of the 95
-    % interval of idle power.
+    changes: what changed on the board since idle power was measured, in words; results are then unreliable.
+    idle_half_w: half of the 95 % interval of idle power.
     """
 
     meter: Meter | None = None

@@ -183,8 +183,8 @@ class Site:
     def served(self, before: Mapping[str, CalibrationInUse] | None = None) -> ServedFamilies:
         """Return the served families.
 
-        before: family -> the calibration in use before a reload; it stays if a new one is rejected. Raises ConfigError
-        if nothing can be served, or the configuration names a missing item.
+        before: family -> the calibration in use before a reload, kept if a new one is rejected. Raises ConfigError if
+        nothing can be served, or the configuration names a missing item.
         """
         names = served_families(self.zoo, self.config)
         if not names:

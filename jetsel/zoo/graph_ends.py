@@ -31,9 +31,9 @@ _FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: 
 
 
 class GraphEnds:
-    """The tensors of a graph: the operators that make them, and the types and shapes that onnx infers.
+    """The outputs of a graph, and the way back from them to the logits.
 
-    classes: number of labels.
+    makers: tensor -> node that makes it. classes: number of labels. It uses the types and shapes that onnx infers.
     """
 
     def __init__(self, model: ModelProto, classes: int) -> None:
@@ -50,8 +50,8 @@ class GraphEnds:
             shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
             self._known[value.name] = kind, shape
         self._constants = {"", *(tensor.name for tensor in model.graph.initializer)}
-        self._origins: dict[str, str] = {}
-        for node in model.graph.node:
+        self._origins: dict[str, str] = {}  # tensor that is no logits -> the operator in _REASON that it comes from
+        for node in model.graph.node:  # in topological order, so the origins of its inputs are known
             kind = node.op_type.removeprefix("QLinear")  # ONNX Runtime's prefix for operators in 8 bits
             origins = [self._origins.get(name) for name in node.input if name not in self._constants]
             if not origins or kind in ("Shape", "Size"):
@@ -71,7 +71,7 @@ class GraphEnds:
     def is_number(self, tensor: str) -> bool:
         """Return whether a tensor is known to hold one number for each image."""
         shape = self._type(tensor)[1]
-        return shape is not None and math.prod(shape[1:]) == 1 and shape[:1] <= (1,)
+        return shape is not None and math.prod(shape[1:]) == 1 and shape[:1] <= (1,)  # the batch is open or 1
 
     def fault(self, tensor: str) -> str | None:
         """Return why a tensor cannot be the logits of the classes, None if nothing speaks against it."""

@@ -197,7 +197,7 @@ def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> tuple[ModelPr
 
 
 def synthetic_images(side_px: int) -> NDArray[np.float32]:
-    """Return two synthetic images of squares and a disc as a model's input, (2, 3, side_px, side_px) float32."""
+    """Return the input of the shipped reference answers: two drawings, (2, 3, side_px, side_px) float32."""
     y, x = np.mgrid[:side_px, :side_px]
     squares = np.stack([(x // 8 + y // 8) % 2 * (64 + 32 * channel) for channel in range(3)])
     middle = side_px // 2

@@ -64,7 +64,7 @@ class Family:
 
     @property
     def calibration_folder(self) -> Path:
-        """The folder of the shipped calibration: beside the models, else inside jetsel for the pulled family."""
+        """The folder of the shipped calibration: beside the models, or inside jetsel if pulled models have none."""
         beside = self.models[0].directory / "calibration"
         recipes = [model.manifest.tensors.recipe for model in self.models if model.manifest.tensors is not None]
         is_pulled = any(recipe.startswith("efficientnet-lite ") for recipe in recipes)

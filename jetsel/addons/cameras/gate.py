@@ -113,7 +113,7 @@ class Gate:
         return difference(features, self._answered, self._setting.feature) < self._setting.skip_below
 
     def record_answer(self, took_ms: float, energy_mj: float | None) -> None:
-        """Note that the last frame that was not skipped has its answer, and the answer's time and energy."""
+        """Compare later frames with the last one, which has its answer now, and count the answer's time and energy."""
         self._answered, self._answered_s = self._seen, self._seen_s
         self.n_answered += 1
         self._total_ms += took_ms

@@ -212,7 +212,10 @@ def _free_name(name: str, folder: int) -> str:
 
 
 def _rename(source: str, source_folder: int, name: str, target_folder: int) -> None:
-    """Move a file between folders; on another file system it is copied first, then renamed. Raises OSError."""
+    """Move a file to another name and folder; on another file system it is copied first. Raises OSError.
+
+    source_folder, target_folder: descriptors of the open folders.
+    """
     try:
         os.rename(source, name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
     except OSError as error:
@@ -224,7 +227,7 @@ def _rename(source: str, source_folder: int, name: str, target_folder: int) -> N
 
 
 def _copy(source: str, source_folder: int, target_folder: int) -> None:
-    """Copy a file to the name _ASIDE and flush it; if it raises OSError, nothing is left."""
+    """Copy a file to the name _ASIDE in the target folder, and flush it; if it raises OSError, nothing is left."""
     with suppress(FileNotFoundError):
         os.unlink(_ASIDE, dir_fd=target_folder)
     opened = os.open(_ASIDE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=target_folder)

@@ -159,10 +159,14 @@ class Capture:
         size = [round(self._capture.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)]
         if min(size) > 0:  # 0: the stream does not state it
             check_pixels(size[0], size[1], limits)
-        self._opened_s, self._n_grabbed = time.monotonic(), 0
+        self._opened_s, self._n_grabbed = time.monotonic(), 0  # to time the frames of a file
 
     def grab(self) -> bool:
-        """Wait for the next frame; in a file, until it is due."""
+        """Wait for the next frame, in a file until it is due, and return True.
+
+        Raises SourceEndedError at the end of a file, StreamEndedError at the end of a stream, SourceGoneError after a
+        stall.
+        """
         began_s = time.monotonic()
         has_one = self._capture.grab()
         if self._is_file:

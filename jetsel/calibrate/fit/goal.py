@@ -47,7 +47,7 @@ class Goal:
     def ratio_to_limit(self, outcomes: Outcomes, standard_errors: float = 0.0) -> float:
         """Return the mean cost divided by its limit, the larger ratio of time and energy; 0 without limits.
 
-        standard_errors: number of standard errors that are added to the mean.
+        Above 1, a limit is exceeded. standard_errors: how many of them are added to the mean, as a margin.
         """
         limits: tuple[tuple[Objective, float | None], ...] = ("time", self.max_time_ms), ("energy", self.max_energy_mj)
         ratios = []
@@ -173,13 +173,11 @@ class Goal:
             if loss > margin or loss + SURE * error_of_kind > SURELY_LOST * margin:
                 which = f"the {100 * kind.mean():.0f} % of the images that are of one size"
                 return f"on {which} it may lose more than that: {100 * loss:.2f} points"
-        above_limit = gain + SURELY_LOST * margin
-        if above_limit >= SURE * error:
+        surplus = gain + SURELY_LOST * margin
+        if surplus >= SURE * error:
             return None
         too_much = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
-        too_few = (
-            f"{len(rival.correct):,} images are not enough to rule out {too_much}{_more(rival, above_limit, error)}"
-        )
+        too_few = f"{len(rival.correct):,} images are not enough to rule out {too_much}{_more(rival, surplus, error)}"
         return f"{too_few}, or accept a larger loss with --may-lose"
 
     def reference(self, models: Sequence[Outcomes]) -> int:

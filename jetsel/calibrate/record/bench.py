@@ -110,7 +110,7 @@ class Bench:
         return self.engines[name].infer(image.model_input(shown.photograph, spec))
 
     def extract(self, shown: Shown) -> object:
-        """Extract all features as for a request."""
+        """Extract all features as for a request. Callers measure the time or energy, and ignore the result."""
         return shown.extract(self.options.limits, self.options.features_px)
 
     def check_machine(self, on_gpu: bool) -> None:

@@ -45,7 +45,7 @@ def replay(
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> Replayed:
-    """Replay the policy on one recorded image; every model is available and time never runs out."""
+    """Replay the policy on the image in one row of a recording; every model is available and time never runs out."""
     features = recording.features_of(row, policy.features) if policy.features else None
     steps = policy(Evidence(features, fallback))
     ran: list[str] = []
@@ -181,7 +181,7 @@ def replay_all(
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> PolicyReplay:
-    """Replay the policy on these images, in their order."""
+    """Replay the policy on the images in these rows, in their order."""
     row_list = list(rows)
     return replay_each([policy] * len(row_list), recording, row_list, temperatures, fallback)
 

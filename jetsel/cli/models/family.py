@@ -129,13 +129,16 @@ def tell(line: str) -> None:
 
 
 def _same_recipe(installed: Mapping[str, Model], pretrained_model: PretrainedModel) -> Model | None:
-    """Return the installed model with the same recipe, None if there is none."""
+    """Return the installed model with the same weights and recipe, None if there is none."""
     model = _same_weights(installed, pretrained_model)
     return model if model is not None and model.manifest.tensors == pretrained_model.wanted.tensors else None
 
 
 def _same_weights(installed: Mapping[str, Model], pretrained_model: PretrainedModel) -> Model | None:
-    """Return the installed model with the same name, weights and size, whatever its recipe; heads do not count."""
+    """Return the installed model with the same name, weights and input size, None if there is none.
+
+    Its recipe may differ. A model with a trained head in place of the last layer does not count: it answers otherwise.
+    """
     model, wanted = installed.get(pretrained_model.wanted.name), pretrained_model.wanted
     if model is None or model.manifest.tensors is None or wanted.tensors is None:
         return None

@@ -90,5 +90,6 @@ def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
 
 
 def _reason(label: str, key: str) -> str:
+    """Return why a channel has no usable name, and the repair."""
     what = f"its label is not a valid name: {label[:24]!r}" if label else "the channel has no label"
     return f'{what}; name it in jetsel.toml: [power] labels = {{ "{key}" = "NAME" }}'

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from jetsel.calibrate.record.photographs import Labelled
 
 MOST_PHOTOGRAPHS = 200
-CHANCE_ERRORS = 2.33  # standard deviations: an unchanged share falls further once in a hundred times
-SLOWER, LONGER_MS = 2.0, 5.0  # factor of the earlier mean time, and added ms: less is noise or unimportant
+CHANCE_ERRORS = 2.33  # standard errors: an unchanged accuracy falls by more than this once in a hundred times
+SLOWER, LONGER_MS = 2.0, 5.0  # factor of the expected mean time, and added ms: less is noise or unimportant
 
 
 @dataclass
@@ -77,9 +77,10 @@ class Canary:
     def degradation(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
         """Return how the daemon has become worse, None if it has not.
 
-        Accuracy: below the previous accuracy and the plan's expectation, by more than chance explains (normal
-        approximation of the binomial, at the mean of both shares). Time: above the previous time and the expectation,
-        by SLOWER and LONGER_MS. Time and memory: above the limits of [fleet].
+        It is worse if more images fail; if the accuracy is below the lower of the previous and the planned one by more
+        than CHANCE_ERRORS (normal approximation of the binomial, at the mean of both shares); if the mean time exceeds
+        the higher of the previous and the planned one by both SLOWER and LONGER_MS; or if mean time or memory exceeds
+        the limits of [fleet].
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} images get no answer"

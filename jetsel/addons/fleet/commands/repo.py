@@ -39,7 +39,7 @@ def key(
 ) -> None:
     """Make a pair of keys: the private one signs here, the public one goes to the devices."""
     public = make_key(file)
-    typer.echo(f"{file} signs, keep it secret; {file}.pub is for devices: {public}")
+    typer.echo(f"{file} is the private key: keep it secret; {file}.pub is the public key for devices: {public}")
 
 
 @repo.command()
@@ -150,7 +150,7 @@ def gc(
 
 
 def _read_repository(url: str, trust: list[Path]) -> tuple[RepositorySource, Index, list[tuple[Bundle, list[str]]]]:
-    """Return a reader of a repository, if possible as devices have it; its index; its bundles with their signers."""
+    """Return the repository, read as devices do if they can, its index, and its bundles with their signers."""
     from jetsel.addons.fleet.reading import read_bundle, read_index
     from jetsel.addons.fleet.sources import repository_of
     from jetsel.addons.fleet.storage import Storage
