@@ -20,11 +20,11 @@ import numpy as np
 from benchmarks.conditions import conditions
 from calibration.papers.tables import table, written
 from jetsel.addons.fleet import publishing
-from jetsel.addons.fleet.documents import make_key, read_key
 from jetsel.addons.fleet.manager.devices import read_devices
 from jetsel.addons.fleet.manager.metadata import Metadata
 from jetsel.addons.fleet.manager.planning import Planner, Proposal
 from jetsel.addons.fleet.publishing import files_of
+from jetsel.addons.fleet.signing import make_key, read_key
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DaemonUsage, DeviceLimits, FamilyUsage, ModelUsage, Usage, usage_path
 from jetsel.artefact import installed

@@ -12,7 +12,6 @@ import msgspec
 
 from jetsel.addons.fleet.documents import (
     INDEX,
-    MAX_DOCUMENT_BYTES,
     MAX_FILE_BYTES,
     PLANS,
     ROLLOUT,
@@ -23,12 +22,10 @@ from jetsel.addons.fleet.documents import (
     Index,
     Plan,
     Rollout,
-    opened,
     plan_path,
-    public_key,
-    sign,
 )
 from jetsel.addons.fleet.reading import check_blob, read_bundle, read_index, read_plan
+from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened, public_key, sign
 from jetsel.addons.fleet.storage import Storage, Stored
 from jetsel.artefact import installed
 from jetsel.artefact.calibration import ANSWERS

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from jetsel.addons.fleet.documents import INDEX, MAX_DOCUMENT_BYTES, Bundle, Entry, File, Index, Plan, opened, plan_path
+from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
+from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened
 from jetsel.addons.fleet.sources import RepositorySource
 from jetsel.addons.http_client import CUT
 from jetsel.base.errors import RepositoryError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.addons.fleet.documents import read_key
 from jetsel.addons.fleet.manager.planning import read_plans
+from jetsel.addons.fleet.signing import read_key
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, Trial
 from tests.system.command import jetsel

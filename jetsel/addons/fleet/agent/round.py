@@ -17,7 +17,7 @@ from jetsel.addons.fleet.agent.following import Follower
 from jetsel.addons.fleet.agent.installing import Installer
 from jetsel.addons.fleet.agent.reporting import report, reported_times
 from jetsel.addons.fleet.config import Fleet
-from jetsel.addons.fleet.documents import read_key
+from jetsel.addons.fleet.signing import read_key
 from jetsel.addons.fleet.sources import Repository, repository_of
 from jetsel.addons.fleet.usage import Usage, usage_path
 from jetsel.base.config import Config

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jetsel.addons.fleet.commands.repo import Trusted, Url
-from jetsel.addons.fleet.documents import read_key
+from jetsel.addons.fleet.signing import read_key
 from jetsel.base.errors import ConfigError, RepositoryError, pip_install
 from jetsel.base.events import harmless
 from jetsel.cli.options import Json, emit

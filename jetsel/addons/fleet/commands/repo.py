@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jetsel.addons.fleet.documents import make_key, read_key
+from jetsel.addons.fleet.signing import make_key, read_key
 from jetsel.cli.options import ConfigFile, Json, emit
 
 if TYPE_CHECKING:

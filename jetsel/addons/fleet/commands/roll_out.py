@@ -11,7 +11,7 @@ import typer
 
 from jetsel.addons.fleet.commands.manager import OpenedFleet, check_libraries
 from jetsel.addons.fleet.commands.repo import Keys, Trusted, Url
-from jetsel.addons.fleet.documents import public_key, read_key
+from jetsel.addons.fleet.signing import public_key, read_key
 from jetsel.base.errors import ConfigError
 from jetsel.base.events import harmless
 from jetsel.cli.options import Json, emit

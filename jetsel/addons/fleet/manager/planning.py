@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from jetsel.addons.fleet.documents import PLANS, Plan, PlannedFamily, opened
+from jetsel.addons.fleet.documents import PLANS, Plan, PlannedFamily
 from jetsel.addons.fleet.manager.demands import DeviceDemand, ask, options_of
 from jetsel.addons.fleet.manager.devices import Device
 from jetsel.addons.fleet.manager.published import PublishedFamily, read_published
 from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, Selection, solve
 from jetsel.addons.fleet.reading import read_index
+from jetsel.addons.fleet.signing import opened
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import RepositoryError
 

@@ -11,10 +11,11 @@ from statistics import median
 import msgspec
 from msgspec import structs
 
-from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout, public_key, sign
+from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout
 from jetsel.addons.fleet.manager.devices import Device, ServedPlan
 from jetsel.addons.fleet.manager.planning import Proposal, read_plans
 from jetsel.addons.fleet.publishing import read_rollout, write_plan
+from jetsel.addons.fleet.signing import public_key, sign
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import repair_of

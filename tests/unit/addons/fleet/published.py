@@ -9,8 +9,9 @@ from pathlib import Path
 from threading import Thread
 
 from jetsel.addons.fleet import publishing
-from jetsel.addons.fleet.documents import Bundle, make_key, read_key
+from jetsel.addons.fleet.documents import Bundle
 from jetsel.addons.fleet.publishing import files_of
+from jetsel.addons.fleet.signing import make_key, read_key
 from jetsel.addons.fleet.storage import Storage
 from jetsel.zoo import scan
 from tests.unit.daemon.families import calibrate, put_family

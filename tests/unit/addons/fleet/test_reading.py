@@ -9,20 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.addons.fleet.documents import (
-    INDEX,
-    Bundle,
-    Entry,
-    File,
-    Plan,
-    PlannedFamily,
-    make_key,
-    opened,
-    public_key,
-    read_key,
-    sign,
-)
+from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Plan, PlannedFamily
 from jetsel.addons.fleet.reading import fetch, read_bundle, read_index, read_plan
+from jetsel.addons.fleet.signing import make_key, opened, public_key, read_key, sign
 from jetsel.addons.fleet.sources import FolderRepository, HttpRepository, repository_of
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
