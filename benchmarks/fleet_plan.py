@@ -79,7 +79,7 @@ def _publish(storage: Storage, family: Family, private: str, folder: Path) -> No
 
 
 def _simulate(storage: Storage, family: Family, devices: int, lines: int) -> None:
-    shipped = installed.shipped(family.calibration)
+    shipped = installed.shipped(family.calibration_folder)
     if shipped is None:
         raise SystemExit(f"family {family.name} has no calibration: calibrate it, or take efficientnet-lite")
     costs_ms, draw = shipped.usable().costs_ms, np.random.default_rng(1)

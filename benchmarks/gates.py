@@ -87,7 +87,7 @@ def replayed(recorded: Recorded, gate: Gate, seen: Sequence[np.ndarray], stay: i
         if is_skipped:
             gate.n_skipped += 1
         else:
-            gate.answered(0.0, None)
+            gate.record_answer(0.0, None)
             if labels.see(recorded.answers[number], now_s) is not None:
                 holds = number
                 replay.events.append(Event(now_s, number))

@@ -18,7 +18,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from jetsel.zoo.pretrained import INT8, RUNGS, SYMMETRIC, WHEELS, drawn, fetch, file_in, graph_in, in_8_bits
+from jetsel.zoo.pretrained import INT8, RUNGS, SYMMETRIC, WHEELS, fetch, file_in, graph_in, in_8_bits, synthetic_images
 from jetsel.zoo.store import PULLED
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def answers(wheels: dict[str, Path]) -> dict[str, NDArray[np.float32]]:
     for variant, side_px in RUNGS:
         net = reference(variant, side_px, wheels[variant])
         with torch.no_grad():
-            found[f"{variant}-{side_px}"] = net(torch.from_numpy(drawn(side_px))).numpy()
+            found[f"{variant}-{side_px}"] = net(torch.from_numpy(synthetic_images(side_px))).numpy()
     return found
 
 
@@ -62,7 +62,7 @@ def answers_in_8_bits(wheels: dict[str, Path]) -> dict[str, NDArray[np.float16]]
             quantised, _ = in_8_bits(graph, name, symmetric=bool(signs))
             content = quantised.SerializeToString()
             session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-            (logits,) = session.run(["logits"], {"input": drawn(side_px)})
+            (logits,) = session.run(["logits"], {"input": synthetic_images(side_px)})
             found[f"{name}{INT8}{signs}"] = logits.astype(np.float16)
     return found
 

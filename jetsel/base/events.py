@@ -7,7 +7,7 @@ Every line that jetsel logs names its event; docs/monitoring.md lists them, and 
 
 The handler (jetsel/base/logs.py) escapes words and fields, which may hold text of clients. `run_about(ids, work)` adds
 the ids of requests to each line that the same thread logs meanwhile. If another thread logs for that work, pass it
-`requests()` and log them as `event(..., request_id=ids)`.
+`current_request_ids()` and log them as `event(..., request_id=ids)`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is called only if a line is logged
 
-_about: ContextVar[Ids] = ContextVar("requests", default=())
+_current_ids: ContextVar[Ids] = ContextVar("request_ids", default=())  # of the requests that a thread works on
 
 
 def event(name: str, /, **fields: object) -> dict[str, object]:
@@ -37,16 +37,16 @@ def harmless(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def requests() -> tuple[str, ...]:
+def current_request_ids() -> tuple[str, ...]:
     """Return the ids of the requests that this thread works on; empty if there are none."""
-    ids = _about.get()
+    ids = _current_ids.get()
     return ids() if callable(ids) else ids
 
 
 def run_about(ids: Ids, work: Callable[..., Result], *arguments: object) -> Result:
     """Return the result of work(*arguments); lines that this thread logs meanwhile carry the ids."""
-    token = _about.set(ids)
+    token = _current_ids.set(ids)
     try:
         return work(*arguments)
     finally:
-        _about.reset(token)
+        _current_ids.reset(token)

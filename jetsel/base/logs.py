@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from jetsel.base.errors import ConfigError, JetselError
-from jetsel.base.events import event, harmless, requests
+from jetsel.base.events import current_request_ids, event, harmless
 
 PRIORITIES = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6, logging.DEBUG: 7}  # syslog(3)
 
@@ -72,7 +72,7 @@ class Handler(logging.Handler):
 
     def lines(self, record: logging.LogRecord, left_out: int = 0) -> list[str]:
         """Return the lines of a record: one, and one more for each line of its traceback."""
-        fields = {"request_id": requests(), **getattr(record, "fields", {"logger": record.name})}
+        fields = {"request_id": current_request_ids(), **getattr(record, "fields", {"logger": record.name})}
         if left_out:
             fields["left_out"] = left_out
         words = f"{_unmarked(harmless(_words(record)))} {_shown(getattr(record, 'event', 'library'), fields)}"

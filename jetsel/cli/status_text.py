@@ -81,7 +81,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
     deciding = f"policy: {family.default_policy} ({family.because})"
     lines = [f"family {family.name}: {count(family.classes)} classes; {deciding}"]
     if family.front is not None:
-        lines += _point_in_use(family.front)
+        lines += _operating_point(family.front)
     lines.append(
         f"  fallback if in doubt: {family.fallback or 'refuse'}; calibration: {family.calibration or 'none'}{saves}"
     )
@@ -100,12 +100,12 @@ def not_calibrated(models: Sequence[str], family: str) -> list[str]:
     return [f"  not calibrated: {', '.join(models)}: {repair}"] if models else []
 
 
-def _point_in_use(front: FrontStatus) -> list[str]:
-    """Return the last operating point in use, and how long the cheapest one has been in use."""
+def _operating_point(front: FrontStatus) -> list[str]:
+    """Return a line with the operating point of the last request, and how long the cheapest one has been in use."""
     if len(front.points) < 2:
         return []
-    lasts = f"; the cheapest is in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""
-    return [f"  operating point: {front.last or 'none yet'}{lasts}"]
+    cheapest = f"; the cheapest is in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""
+    return [f"  operating point: {front.last or 'none yet'}{cheapest}"]
 
 
 def _models(models: list[ModelStatus]) -> list[str]:

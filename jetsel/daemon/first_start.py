@@ -33,7 +33,7 @@ def needs_retiming(family: ServedFamily) -> bool:
     If that calibration was refused because it covers other models, it is fitted to the models present.
     """
     identity = family.in_use.identity
-    return (identity is None or identity.number is None) and (family.on_disk.calibration / ANSWERS).is_file()
+    return (identity is None or identity.number is None) and (family.on_disk.calibration_folder / ANSWERS).is_file()
 
 
 def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machine: str | None) -> None:

@@ -106,7 +106,7 @@ class Pipeline:
             if run is not None:
                 begun.setdefault(job.family.driver, []).append(run)
         for driver, runs in begun.items():
-            self._run(driver, *runs)
+            self._run_models(driver, *runs)
 
     def _started(self, job: Job) -> RequestRun | None:
         """Start one job and return its run; None if that failed and the job has its reply."""
@@ -147,8 +147,8 @@ class Pipeline:
         family.driver.start(run)
         return run
 
-    def _run(self, driver: Driver, *runs: RequestRun) -> None:
-        """Run models for these runs, and for waiting runs whose engine is free now; finish those that end."""
+    def _run_models(self, driver: Driver, *runs: RequestRun) -> None:
+        """Run models for these runs and for waiting ones, as far as engines are free; reply to those that ended."""
         for run in driver.carry(*runs):
             assert isinstance(run.request, Job)
             self._finish(run.request, None)
@@ -158,7 +158,7 @@ class Pipeline:
         for snapshot in self._current.open_snapshots:
             for family in snapshot.families.values():
                 if family.driver.has_work:
-                    self._run(family.driver)
+                    self._run_models(family.driver)
 
     # The reply.
 

@@ -93,7 +93,7 @@ class Port:
                 self._drop(connection)
                 return []
         if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
-            self._count(connection)
+            self._enforce_limits(connection)
         messages = []
         for frames in received:
             envelope, content = unwrapped(frames)
@@ -155,9 +155,9 @@ class Port:
                 self._drop(connection)
                 return
         if abs(connection.held_bytes - connection.counted_bytes) >= COUNTED_BYTES:
-            self._count(connection)
+            self._enforce_limits(connection)
 
-    def _count(self, connection: ZmtpConnection) -> None:
+    def _enforce_limits(self, connection: ZmtpConnection) -> None:
         """Update a connection's byte count; drop the connection that holds most if the total exceeds its limit."""
         with self._lock:
             if self._connections.get(connection.fd) is connection:
@@ -223,7 +223,7 @@ MOST_ENVELOPE_BYTES = 4096  # room for ids of 255 bytes over more proxies than a
 
 
 class Route(NamedTuple):
-    """Destination of a reply. envelope: the frames with which the request began, and the reply begins."""
+    """Destination of a reply. envelope: the first frames of the request, which its reply repeats; see `unwrapped`."""
 
     connection: ZmtpConnection
     envelope: tuple[bytes, ...] = ()

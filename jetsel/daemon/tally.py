@@ -34,10 +34,10 @@ class Tally:
         self._by_label: Counter[tuple[str, str]] = Counter()  # family and label, if class_counts is on
         self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
         self._stages = [TimeHistogram() for _ in STAGES]
-        self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # here ago_s is the time of sending
+        self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: time.monotonic() of sending
         self._escalated: Counter[str] = Counter()
         self._reloads: Counter[str] = Counter()
-        self._last_reload: ReloadStatus | None = None  # here ago_s is the time of its end
+        self._last_reload: ReloadStatus | None = None  # ago_s: time.monotonic() of its end
         self.started_s = time.monotonic()
         self.instance = secrets.token_hex(8)
 

@@ -64,12 +64,12 @@ class EdgeClient:
         """Start the child; the servers are unavailable until they have been checked."""
         self.models = start.models
         self._start = start
-        self._choice = EdgeServers([EdgeServer(url, start.models) for url in start.urls])
+        self._servers = EdgeServers([EdgeServer(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
         self._under_way: dict[int, _Request] = {}
         self._late: dict[int, tuple[str, EdgeServer]] = {}  # no longer waited for, but their times count
-        self._out = self._begun()
+        self._out = self._outbox()  # of the current child
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
@@ -77,16 +77,16 @@ class EdgeClient:
 
     def server(self, model: str) -> EdgeServer:
         """Return the server to use for this model: the one in use, or another if that cannot run it."""
-        return next(iter(self._choice.able(model)), self._choice.used)
+        return next(iter(self._servers.able(model)), self._servers.used)
 
     def unavailable(self, model: str) -> str | None:
         """Return why the model cannot run now, None if it can."""
-        reasons = [server.unavailable(model) for server in self._choice.servers]
+        reasons = [server.unavailable(model) for server in self._servers.servers]
         return None if None in reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
 
     def status(self) -> EdgeStatus:
         """Return the state of all servers; the summary is of the one in use."""
-        used, servers = self._choice.used, self._choice.servers
+        used, servers = self._servers.used, self._servers.servers
         about = used.status()
         runs = dict(sum((server.runs for server in servers), Counter[str]()))
         return EdgeStatus(
@@ -99,7 +99,7 @@ class EdgeClient:
             sum(server.received_bytes for server in servers),
             [self.server(model).model_status(model) for model in self.models],
             [server.status() for server in servers],
-            self._choice.handovers,
+            self._servers.handovers,
         )
 
     def ask(self, model: str, photograph: EdgePayload, patience_ms: float | None, deliver: Delivery) -> int:
@@ -117,7 +117,7 @@ class EdgeClient:
         return number
 
     def _send(self, number: int, request: _Request) -> None:
-        edge, left_ms = self._choice.servers.index(request.server), (request.until_s - time.monotonic()) * 1e3
+        edge, left_ms = self._servers.servers.index(request.server), (request.until_s - time.monotonic()) * 1e3
         self._out.put(
             frame(Ask(number, edge, request.model, request.photograph.payload, request.photograph.shape, left_ms))
         )
@@ -140,11 +140,12 @@ class EdgeClient:
     def _run(self) -> None:
         while not self._closing.is_set():
             reason = self._serve()
-            self._out = self._begun()  # before the old requests fail, so that new ones go to the next child
+            self._out = self._outbox()  # before the old requests fail, so that new ones go to the next child
             self._lose(reason)
             self._closing.wait(PAUSE_S)
 
-    def _begun(self) -> queue.SimpleQueue[bytes | None]:
+    def _outbox(self) -> queue.SimpleQueue[bytes | None]:
+        """Return the queue of messages to a new child: the first configures it, None ends the writer."""
         out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         out.put(frame(self._start))
         return out
@@ -182,9 +183,9 @@ class EdgeClient:
 
     def _take(self, message: FromChild) -> None:
         if isinstance(message, State):
-            server = self._choice.servers[message.edge]
+            server = self._servers.servers[message.edge]
             self._see(server, message)
-            self._choice.saw(server)
+            self._servers.saw(server)
             return
         request = self._under_way.pop(message.number, None)
         where = self._late.pop(message.number, None) if request is None else (request.model, request.server)
@@ -203,7 +204,7 @@ class EdgeClient:
             request.deliver(result)
             return
         request.failed[request.server] = f"{request.server.url}: {result.error}"
-        others = self._choice.able(request.model, request.failed)
+        others = self._servers.able(request.model, request.failed)
         if others and time.monotonic() < request.until_s:
             request.server = others[0]
             self._under_way[result.number] = request
@@ -228,7 +229,7 @@ class EdgeClient:
     def _lose(self, reason: str) -> None:
         """Fail all requests under way, because the child has ended."""
         if not self._closing.is_set():
-            for number, server in enumerate(self._choice.servers):
+            for number, server in enumerate(self._servers.servers):
                 self._see(server, State(number, reason))
         for number in list(self._under_way):
             request = self._under_way.pop(number, None)

@@ -92,7 +92,7 @@ class InferenceApi:
         else:
             infer_request, images = tensors.read(body, json_bytes)
         if request.query_params:
-            raise BadRequestError("a query has no effect here: put its options into `parameters` of the request")
+            raise BadRequestError("query parameters are not supported: put options into `parameters` of the request")
         if infer_request.model_name not in (None, request.path_params["name"]):
             raise BadRequestError(
                 f"model_name is {infer_request.model_name[:80]!r}, and the address names another: leave it out"

@@ -66,7 +66,7 @@ class BoundedConnection(HttpToolsProtocol):
             self.transport.close()
 
     def on_headers_complete(self) -> None:
-        """Begin a request."""
+        """Stop the timer, because the request's head has arrived, and begin the request."""
         self._unread_bytes = 0
         self._stop_timer()
         super().on_headers_complete()

@@ -15,10 +15,12 @@ FEWEST_TOKEN_CHARACTERS = 16
 
 @dataclass(frozen=True)
 class GatewaySettings:
-    """Settings. endpoint: the daemon's; None: where clients look. token: required of requests; None: none is.
+    """Settings of one gateway. endpoint: the daemon's address, None for the default one.
 
-    max_body_mb: of one request. concurrency: most requests at a time. thumbnails: number of recent images whose
-    thumbnails are kept in memory, for the page.
+    token: the secret that each request must send, None if requests need none. max_body_mb: limit of one request's body.
+    concurrency: limit of requests under way. timeout_ms: limit of one request to the daemon. thumbnails: number of
+    recent images whose thumbnails are kept in memory, for the page. behind_proxy: whether a reverse proxy authenticates
+    clients.
     """
 
     endpoint: str | None = None

@@ -36,7 +36,7 @@ Weights = dict[str, NDArray[np.float32]]
 
 
 def inputs_of(probabilities: NDArray[np.float32], embedding: NDArray[np.floating] | None) -> NDArray[np.float32]:
-    """Return the network's inputs from a model's outputs, (..., STATISTICS + width) float32.
+    """Return the network's inputs from the cheapest model's outputs, (..., STATISTICS + width) float32.
 
     probabilities: (..., classes), at the model's temperature. embedding: (..., width), None if the model gives none.
     """
@@ -245,12 +245,12 @@ class MultiplexerKind(Kind):
         if len(train.models) < 2:
             return None
         return LearnedMultiplexer(
-            *fit_readout(inputs_in(train), train.right, train.groups), np.array(PRICES) / train.costs.max()
+            *fit_readout(inputs_of_table(train), train.right, train.groups), np.array(PRICES) / train.costs.max()
         )
 
     def tried(self, learned: LearnedMultiplexer, held: Table) -> list[TriedPoint]:
         """Return one point for each price."""
-        chances = learned.readout.chances(inputs_in(held))
+        chances = learned.readout.chances(inputs_of_table(held))
         points, rows = [], np.arange(len(chances))
         for price in learned.prices:
             which = worthiest(chances, after_the_cheapest(held.costs), price)
@@ -273,8 +273,8 @@ class MultiplexerKind(Kind):
         return {self.name: CheapestFirst(self.name, models, readout.chances_after, costs, part.facts.price)}
 
 
-def inputs_in(table: Table) -> NDArray[np.float32]:
-    """Return the network's inputs for each image of a table, (n, inputs)."""
+def inputs_of_table(table: Table) -> NDArray[np.float32]:
+    """Return `inputs_of` for each image of a table, (n, inputs). The first model of a table is the cheapest."""
     return inputs_of(np.exp(table.log_odds[0]), table.embeddings)
 
 

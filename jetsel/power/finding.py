@@ -175,7 +175,7 @@ def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tup
     if power.board is not None and board is None:
         return (), no_such_board(power.board)
     if not detected.rails:
-        return (), _none_found(power, detected.dropped)
+        return (), _why_no_rail(power, detected.dropped)
     rails = [rail.name for rail in detected.rails]
     names, said_by = _configured(power, board, detected, {*rails, *(each.name for each in detected.dropped)})
     if not names:
@@ -218,7 +218,8 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
     return None
 
 
-def _none_found(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
+def _why_no_rail(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
+    """Return why there is no rail, and the repair."""
     if power.sensor == "none":
         return '[power] sensor is "none"; "auto" searches for sensors'
     if dropped:

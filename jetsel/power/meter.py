@@ -44,13 +44,13 @@ class Meter:
 class OpenedMeter:
     """A meter, or the reason why there is none.
 
-    doubt: changes of the board since idle power was measured, which make results doubtful. idle_half_w: half of the 95
-    % interval of idle power.
+    changes: what changed on the board since idle power was measured, in words; results are then unreliable.
+    idle_half_w: half of the 95 % interval of idle power.
     """
 
     meter: Meter | None = None
     reason: str | None = None
-    doubt: str | None = None
+    changes: str | None = None
     idle_half_w: float = 0.0
 
 
@@ -61,14 +61,14 @@ def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
     if isinstance(idle, str):
         yield OpenedMeter(reason=idle)
         return
-    idle_power, doubt = idle
+    idle_power, changes = idle
     sampler = Sampler(settings)
     try:
         reason = sampler.reason if sampler.ready(READY_S) else f"the sensors did not answer within {READY_S:g} s"
         if reason is not None:
             yield OpenedMeter(reason=reason)
         else:
-            yield OpenedMeter(Meter(sampler, idle_power.mean_w), doubt=doubt, idle_half_w=idle_power.half_width_w)
+            yield OpenedMeter(Meter(sampler, idle_power.mean_w), changes=changes, idle_half_w=idle_power.half_width_w)
     finally:
         sampler.stop()
 

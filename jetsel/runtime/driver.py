@@ -68,9 +68,9 @@ class Driver:
         advance(self.queues, self._now, run, run.steps.__next__)
 
     def carry(self, *runs: RequestRun) -> list[RequestRun]:
-        """Continue these runs, and runs that wait for engines that are free, as far as this thread can.
+        """Continue these runs, and waiting runs whose engines are free, until each has ended or must wait.
 
-        Returns the runs that have ended; the others wait for engines, whose callers will take them.
+        Returns the runs that have ended. The others wait for busy engines: the threads that use these continue them.
         """
         ended: list[RequestRun] = []
         going: Sequence[RequestRun] = runs

@@ -101,7 +101,7 @@ def unchanged(installed: Installed | None, family: Family, models: Mapping[str, 
 
 def shipped(family: Family) -> Installed | None:
     """Return the calibration shipped with the models, None if there is none."""
-    return installed.shipped(family.calibration, family.labels.sha256)
+    return installed.shipped(family.calibration_folder, family.labels.sha256)
 
 
 def offered(

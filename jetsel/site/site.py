@@ -183,25 +183,25 @@ class Site:
     def served(self, before: Mapping[str, CalibrationInUse] | None = None) -> ServedFamilies:
         """Return the served families.
 
-        before: family -> the calibration in use before a reload; it stays if a new one is rejected. Raises ConfigError
-        if nothing can be served, or the configuration names a missing item.
+        before: family -> the calibration in use before a reload, kept if a new one is rejected. Raises ConfigError if
+        nothing can be served, or the configuration names a missing item.
         """
         names = served_families(self.zoo, self.config)
         if not names:
             folders = ", ".join(map(str, model_folders(self.config.models))) or "no folder"
             raise ConfigError(f"models.paths: no model in {folders}; {'; '.join(self.broken)}")
         default = default_family(self.config, names)
-        helped = self.config.edge.family or default
-        if helped not in names:
-            raise ConfigError(f"edge.family: there is no family {helped!r}; found: {', '.join(names)}")
-        before_models = before or {}
+        edge_family = self.config.edge.family or default
+        if edge_family not in names:
+            raise ConfigError(f"edge.family: there is no family {edge_family!r}; found: {', '.join(names)}")
+        calibrations_before = before or {}
         families = {
             name: configured(
-                self.zoo.families[name], self.config, is_default=name == default, before=before_models.get(name)
+                self.zoo.families[name], self.config, is_default=name == default, before=calibrations_before.get(name)
             )
             for name in names
         }
-        return ServedFamilies(families, default, helped)
+        return ServedFamilies(families, default, edge_family)
 
 
 def open_site(config: Config) -> Site:

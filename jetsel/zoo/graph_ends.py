@@ -11,17 +11,17 @@ from jetsel.zoo.onnx_model import Step
 
 _BY_ITSELF = "a probability for each class by itself, as several may hold at once; if each image has exactly one class"
 _SHARES = "probabilities instead of logits"
-_ENDS = dict.fromkeys(("Sigmoid", "HardSigmoid"), _BY_ITSELF) | dict.fromkeys(("Softmax", "Exp"), _SHARES)
-_ENDS |= dict.fromkeys(("Atan", "Erf", "LpNormalization", "Softsign", "Tanh"), "numbers in a fixed range, not logits")
+_REASON = dict.fromkeys(("Sigmoid", "HardSigmoid"), _BY_ITSELF) | dict.fromkeys(("Softmax", "Exp"), _SHARES)
+_REASON |= dict.fromkeys(("Atan", "Erf", "LpNormalization", "Softsign", "Tanh"), "numbers in a fixed range, not logits")
 _CHOOSING = ("ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Hardmax", "Less", "LessOrEqual", "Sign", "TopK")
-_ENDS |= dict.fromkeys(_CHOOSING, "what was chosen or sorted instead of a number for each class")
+_REASON |= dict.fromkeys(_CHOOSING, "what was chosen or sorted instead of a number for each class")
 """Operator whose output is no logits -> what its output is. Exp: part of a softmax or sigmoid made of single nodes."""
 
 _KEPT_BY = """Abs Add And BatchNormalization Cast CastLike Ceil Clip Concat DequantizeLinear Div Dropout
     DynamicQuantizeLinear Expand Flatten Floor Gather GatherElements GatherND Identity LeakyRelu Log Max Mean Min Mul
     Neg Not OneHot Or Pad Pow QuantizeLinear Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round
     Slice Split Sqrt Squeeze Sub Sum Tile Transpose Unsqueeze Where ZipMap"""
-_KEEPING = frozenset(_KEPT_BY.split())  # if all their inputs come from _ENDS or are constant, their output is no logits
+_KEEPING = frozenset(_KEPT_BY.split())  # their output is no logits if each input is constant or no logits itself
 
 _REORDERING = ("Concat", "Gather", "Neg", "QLinearConcat", "Reciprocal", "Slice")  # or they may reverse the scale
 _PLAIN = ("Cast", "Clip", "DequantizeLinear", "Dropout", "Flatten", "Identity", "QuantizeLinear", "Reshape", "Squeeze")
@@ -31,9 +31,9 @@ _FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: 
 
 
 class GraphEnds:
-    """The tensors of a graph: the operators that make them, and the types and shapes that onnx infers.
+    """The outputs of a graph, and the way back from them to the logits.
 
-    classes: number of labels.
+    makers: tensor -> node that makes it. classes: number of labels. It uses the types and shapes that onnx infers.
     """
 
     def __init__(self, model: ModelProto, classes: int) -> None:
@@ -50,16 +50,16 @@ class GraphEnds:
             shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
             self._known[value.name] = kind, shape
         self._constants = {"", *(tensor.name for tensor in model.graph.initializer)}
-        self._ends: dict[str, str] = {}
-        for node in model.graph.node:
+        self._origins: dict[str, str] = {}  # tensor that is no logits -> the operator in _REASON that it comes from
+        for node in model.graph.node:  # in topological order, so the origins of its inputs are known
             kind = node.op_type.removeprefix("QLinear")  # ONNX Runtime's prefix for operators in 8 bits
-            ends = [self._ends.get(name) for name in node.input if name not in self._constants]
-            if not ends or kind in ("Shape", "Size"):
+            origins = [self._origins.get(name) for name in node.input if name not in self._constants]
+            if not origins or kind in ("Shape", "Size"):
                 self._constants.update(node.output)
-            elif kind in _ENDS or (kind == "Pow" and node.input[0] in self._constants):
-                self._ends |= dict.fromkeys(node.output, kind if kind in _ENDS else "Exp")
-            elif kind in _KEEPING and ends[0] and all(ends) and (kind, _ENDS[ends[0]]) != ("Log", _SHARES):
-                self._ends |= dict.fromkeys(node.output, ends[0])
+            elif kind in _REASON or (kind == "Pow" and node.input[0] in self._constants):
+                self._origins |= dict.fromkeys(node.output, kind if kind in _REASON else "Exp")
+            elif kind in _KEEPING and origins[0] and all(origins) and (kind, _REASON[origins[0]]) != ("Log", _SHARES):
+                self._origins |= dict.fromkeys(node.output, origins[0])
 
     def _type(self, tensor: str) -> tuple[str, tuple[int, ...] | None]:
         return self._known.get(tensor, ("undefined", None))
@@ -71,7 +71,7 @@ class GraphEnds:
     def is_number(self, tensor: str) -> bool:
         """Return whether a tensor is known to hold one number for each image."""
         shape = self._type(tensor)[1]
-        return shape is not None and math.prod(shape[1:]) == 1 and shape[:1] <= (1,)
+        return shape is not None and math.prod(shape[1:]) == 1 and shape[:1] <= (1,)  # the batch is open or 1
 
     def fault(self, tensor: str) -> str | None:
         """Return why a tensor cannot be the logits of the classes, None if nothing speaks against it."""
@@ -85,7 +85,7 @@ class GraphEnds:
             return f"is one number for an image, which tells two classes apart, and there are {self._classes} labels"
         if self.is_number(tensor) and self._made_by(tensor) in _NEVER_NEGATIVE:
             return "is one number that is never negative"
-        return f"comes from {self._ends[tensor]}: {_ENDS[self._ends[tensor]]}" if tensor in self._ends else None
+        return f"comes from {origin}: {_REASON[origin]}" if (origin := self._origins.get(tensor)) else None
 
     def _made_by(self, tensor: str) -> str:
         return self.makers[tensor].op_type if tensor in self.makers else ""
@@ -97,7 +97,7 @@ class GraphEnds:
         """
         reached, passed = [tensor], set()
         for one in reached:
-            node = self.makers[one] if one in self._ends else None
+            node = self.makers[one] if one in self._origins else None
             if node and not node.op_type.startswith(_REORDERING):
                 inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second reverses scale
                 reached += set(inputs).difference(self._constants, reached)

@@ -75,10 +75,10 @@ class Tensors(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Provenance(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where a model comes from.
 
-    source: for readers. notice: what users must know, None for nothing. licence: the text that came with the weights.
-    origin: the folder or collection that the model came from; later models of the same origin join its family.
-    derived_from: None unless `jetsel models optimize` made the model. precision_choice: None unless it was pulled as
-    the faster of two precisions.
+    source: text for people, such as the package. origin: folder or collection of the model; jetsel compares it, and
+    adds models of one origin to one family. notice: what users must know, None for nothing. licence: the text that came
+    with the weights. derived_from: None unless `jetsel models optimize` made the model. precision_choice: None unless
+    it was pulled as the faster of two precisions.
     """
 
     source: Sentence

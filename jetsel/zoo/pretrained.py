@@ -172,8 +172,9 @@ def rungs(
             tensors = Tensors(sha256=sha256, recipe=recipe)
             changed = replace(described, name=f"{name}{INT8}", weights=None, tensors=tensors)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
-            in_float = PretrainedModel(onnx, described, Example(drawn(side_px), expected[name]))
-            yield RungPair(in_float, PretrainedModel(eight, changed, Example(drawn(side_px), due), INT8_TOLERANCE))
+            images = synthetic_images(side_px)
+            in_float = PretrainedModel(onnx, described, Example(images, expected[name]))
+            yield RungPair(in_float, PretrainedModel(eight, changed, Example(images, due), INT8_TOLERANCE))
 
 
 def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
@@ -195,8 +196,8 @@ def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> tuple[ModelPr
     return quantising.quantised(graph, limits, symmetric=symmetric), recipe
 
 
-def drawn(side_px: int) -> NDArray[np.float32]:
-    """Return two synthetic images of squares and a disc as a model's input, (2, 3, side_px, side_px) float32."""
+def synthetic_images(side_px: int) -> NDArray[np.float32]:
+    """Return the input of the shipped reference answers: two drawings, (2, 3, side_px, side_px) float32."""
     y, x = np.mgrid[:side_px, :side_px]
     squares = np.stack([(x // 8 + y // 8) % 2 * (64 + 32 * channel) for channel in range(3)])
     middle = side_px // 2

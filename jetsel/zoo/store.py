@@ -63,12 +63,12 @@ class Family:
         return {model.manifest.name: model for model in self.models}
 
     @property
-    def calibration(self) -> Path:
-        """The folder of the shipped calibration: beside the models, else inside jetsel for the pulled family."""
+    def calibration_folder(self) -> Path:
+        """The folder of the shipped calibration: beside the models, or inside jetsel if pulled models have none."""
         beside = self.models[0].directory / "calibration"
         recipes = [model.manifest.tensors.recipe for model in self.models if model.manifest.tensors is not None]
         is_pulled = any(recipe.startswith("efficientnet-lite ") for recipe in recipes)
-        return PULLED / "calibration" if is_pulled and not beside.is_dir() else beside
+        return beside if beside.is_dir() or not is_pulled else PULLED / "calibration"
 
     @property
     def decode_px(self) -> int:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from calibration.imagenet.expected import answers, answers_in_8_bits, reference
 from jetsel.cli.app import app
 from jetsel.zoo import scan
-from jetsel.zoo.pretrained import INT8, RUNGS, WHEELS, drawn, fetch
+from jetsel.zoo.pretrained import INT8, RUNGS, WHEELS, fetch, synthetic_images
 from jetsel.zoo.store import PULLED
 
 
@@ -58,4 +58,4 @@ def test_the_family_is_added_and_answers_as_the_reference_does(
         is_int8 = manifest.name.endswith(INT8)
         tolerance = 0.4 * np.abs(due).max() if is_int8 else 1e-3  # noise is no image, whose ranges these are
         assert np.abs(logits - due).max() <= tolerance
-        assert np.isfinite(session.run(["logits"], {"input": drawn(side_px)})[0]).all()
+        assert np.isfinite(session.run(["logits"], {"input": synthetic_images(side_px)})[0]).all()

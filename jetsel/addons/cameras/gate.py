@@ -112,8 +112,8 @@ class Gate:
             return False
         return difference(features, self._answered, self._setting.feature) < self._setting.skip_below
 
-    def answered(self, took_ms: float, energy_mj: float | None) -> None:
-        """Note that the last frame that was not skipped has its answer, and the answer's time and energy."""
+    def record_answer(self, took_ms: float, energy_mj: float | None) -> None:
+        """Compare later frames with the last one, which has its answer now, and count the answer's time and energy."""
         self._answered, self._answered_s = self._seen, self._seen_s
         self.n_answered += 1
         self._total_ms += took_ms

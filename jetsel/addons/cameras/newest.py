@@ -18,11 +18,12 @@ Open = Callable[[threading.Event], Reader]
 
 
 class Newest:
-    """Reads until `close`. n_read: frames so far. n_back: how often the source returned. is_over: a file has ended.
+    """Reads until `close`. n_read: frames so far. is_over: whether a file has ended.
 
-    last_s: time.monotonic() of the last frame. A stream that ends after a frame and opens again does not count as away.
-    open_reader: opens the source; its argument is the event that ends waiting. on_change: called by the thread with
-    whether the source is available, the reason if not, and the seconds until the next try.
+    n_back: how often frames came again after the source was away. A stream that ends after a frame and opens again was
+    not away. last_s: time.monotonic() of the last frame, of the start before it. open_reader: opens the source; its
+    argument is the event that ends waiting. on_change(is_available, reason, pause_s): called by the thread; reason: why
+    the source is away, or empty; pause_s: seconds until the next try.
     """
 
     def __init__(self, open_reader: Open, on_change: Callable[[bool, str, float], None]) -> None:

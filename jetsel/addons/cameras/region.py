@@ -59,7 +59,7 @@ class RegionView:
 
     def answered(self, answer: Answer, now_s: float) -> Change | None:
         """Process the last frame's answer; return the change that it completes, else None. now_s: by time.time()."""
-        self.gate.answered(answer.stages_ms.total, answer.energy_mj)
+        self.gate.record_answer(answer.stages_ms.total, answer.energy_mj)
         change = self._labels.see(answer, now_s)
         if change is not None:
             self.holds = change

@@ -164,12 +164,12 @@ class Review:
         """Move a file, to a numbered name if the name is taken; return its path. Raises BadRequestError."""
         try:
             self._reviewed.mkdir(parents=True, exist_ok=True)
-            with self._opened(source) as here:
-                if not stat.S_ISREG(os.stat(source.name, dir_fd=here, follow_symlinks=False).st_mode):
+            with self._opened(source) as source_folder:
+                if not stat.S_ISREG(os.stat(source.name, dir_fd=source_folder, follow_symlinks=False).st_mode):
                     raise FileNotFoundError  # before a folder is made for it
-                with self._opened(target, make=True) as there:
-                    place = target.with_name(_free_name(target.name, there))
-                    _rename(source.name, here, place.name, there)
+                with self._opened(target, make=True) as target_folder:
+                    place = target.with_name(_free_name(target.name, target_folder))
+                    _rename(source.name, source_folder, place.name, target_folder)
         except FileNotFoundError:
             raise BadRequestError(f"{source.name} {_GONE}") from None
         except OSError as error:
@@ -211,28 +211,31 @@ def _free_name(name: str, folder: int) -> str:
     return name
 
 
-def _rename(source: str, here: int, name: str, there: int) -> None:
-    """Move a file between folders; on another file system it is copied first, then renamed. Raises OSError."""
+def _rename(source: str, source_folder: int, name: str, target_folder: int) -> None:
+    """Move a file to another name and folder; on another file system it is copied first. Raises OSError.
+
+    source_folder, target_folder: descriptors of the open folders.
+    """
     try:
-        os.rename(source, name, src_dir_fd=here, dst_dir_fd=there)
+        os.rename(source, name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        _copy(source, here, there)
-        os.rename(_ASIDE, name, src_dir_fd=there, dst_dir_fd=there)
-        os.unlink(source, dir_fd=here)
+        _copy(source, source_folder, target_folder)
+        os.rename(_ASIDE, name, src_dir_fd=target_folder, dst_dir_fd=target_folder)
+        os.unlink(source, dir_fd=source_folder)
 
 
-def _copy(source: str, here: int, there: int) -> None:
-    """Copy a file to the name _ASIDE and flush it; if it raises OSError, nothing is left."""
+def _copy(source: str, source_folder: int, target_folder: int) -> None:
+    """Copy a file to the name _ASIDE in the target folder, and flush it; if it raises OSError, nothing is left."""
     with suppress(FileNotFoundError):
-        os.unlink(_ASIDE, dir_fd=there)
-    opened = os.open(_ASIDE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=there)
+        os.unlink(_ASIDE, dir_fd=target_folder)
+    opened = os.open(_ASIDE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=target_folder)
     try:
-        with os.fdopen(opened, "wb") as written, files.open_regular(Path(source), here) as read:
+        with os.fdopen(opened, "wb") as written, files.open_regular(Path(source), source_folder) as read:
             shutil.copyfileobj(read, written)
             written.flush()
             os.fsync(opened)
     except OSError:
-        os.unlink(_ASIDE, dir_fd=there)
+        os.unlink(_ASIDE, dir_fd=target_folder)
         raise

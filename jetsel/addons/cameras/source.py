@@ -159,18 +159,22 @@ class Capture:
         size = [round(self._capture.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)]
         if min(size) > 0:  # 0: the stream does not state it
             check_pixels(size[0], size[1], limits)
-        self._began_s, self._n = time.monotonic(), 0
+        self._opened_s, self._n_grabbed = time.monotonic(), 0  # to time the frames of a file
 
     def grab(self) -> bool:
-        """Wait for the next frame; in a file, until it is due."""
-        asked_s = time.monotonic()
+        """Wait for the next frame, in a file until it is due, and return True.
+
+        Raises SourceEndedError at the end of a file, StreamEndedError at the end of a stream, SourceGoneError after a
+        stall.
+        """
+        began_s = time.monotonic()
         has_one = self._capture.grab()
         if self._is_file:
             if not has_one:
                 raise SourceEndedError
-            self._n += 1
-            self._stop.wait(max(0.0, self._began_s + self._due_s() - time.monotonic()))
-        elif time.monotonic() - asked_s >= self._stall_s:  # after a stall FFmpeg's decoder returns old frames
+            self._n_grabbed += 1
+            self._stop.wait(max(0.0, self._opened_s + self._due_s() - time.monotonic()))
+        elif time.monotonic() - began_s >= self._stall_s:  # after a stall FFmpeg's decoder returns old frames
             raise SourceGoneError(f"no frame came within {self._stall_s:g} s")
         elif not has_one:
             raise StreamEndedError("its frames ended")
@@ -188,7 +192,7 @@ class Capture:
     def _due_s(self) -> float:
         """Return when the frame is due after the start: by its timestamp, else by the file's frame rate."""
         stamp_s = self._capture.get(cv2.CAP_PROP_POS_MSEC) / 1e3
-        return stamp_s if stamp_s > 0 else (self._n - 1) / (self._capture.get(cv2.CAP_PROP_FPS) or _USUAL_FPS)
+        return stamp_s if stamp_s > 0 else (self._n_grabbed - 1) / (self._capture.get(cv2.CAP_PROP_FPS) or _USUAL_FPS)
 
 
 def _why_closed(source: CameraSource) -> str:

@@ -59,7 +59,7 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
                     f"family {family.name}: two of its folders have a file {name}, and they differ: remove one of the "
                     "models, and add it again under another name"
                 )
-    shipped = installed.shipped(family.calibration, family.labels.sha256)
+    shipped = installed.shipped(family.calibration_folder, family.labels.sha256)
     used = installed.current(calibrations, family.name) or shipped
     if used is not None:
         used.usable()

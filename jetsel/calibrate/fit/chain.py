@@ -53,11 +53,14 @@ def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
 
 
 def _at_prices(
-    paths: PathTable, right: NDArray[np.floating], cost: NDArray[np.floating], prices: NDArray[np.float64]
+    paths: PathTable, chances: NDArray[np.floating], costs: NDArray[np.floating], prices: NDArray[np.float64]
 ) -> TriedPoint:
-    """Return the results of the most worthwhile path at each price. right, cost: (n, P), or (1, P) for all images."""
+    """Return, for each image and price, the result of the path that `worthiest` selects.
+
+    chances, costs: of the P paths, as expected from an image's neighbours, (n, P), or from all images, (1, P).
+    """
     rows = np.arange(len(paths.right))
-    chosen = [np.broadcast_to(worthiest(right, cost, price), rows.shape) for price in prices]
+    chosen = [np.broadcast_to(worthiest(chances, costs, price), rows.shape) for price in prices]
     return TriedPoint(
         np.stack([paths.right[rows, one] for one in chosen], axis=1),
         np.stack([paths.ran[rows, one] for one in chosen], axis=1),

@@ -44,22 +44,22 @@ class Goal:
         """Whether mean time or energy is limited: accuracy is then optimized, unless min_accuracy is set too."""
         return self.max_time_ms is not None or self.max_energy_mj is not None
 
-    def excess(self, outcomes: Outcomes, errors: float = 0.0) -> float:
+    def ratio_to_limit(self, outcomes: Outcomes, standard_errors: float = 0.0) -> float:
         """Return the mean cost divided by its limit, the larger ratio of time and energy; 0 without limits.
 
-        errors: number of standard errors that are added to the mean.
+        Above 1, a limit is exceeded. standard_errors: how many of them are added to the mean, as a margin.
         """
         limits: tuple[tuple[Objective, float | None], ...] = ("time", self.max_time_ms), ("energy", self.max_energy_mj)
-        shares = []
+        ratios = []
         for cost, most in ((outcomes.cost(what), most) for what, most in limits if most is not None):
-            spare = errors * standard_error(cost, outcomes.groups) if errors else 0.0
-            shares.append((float(cost.mean()) + spare) / most)
-        return max(shares, default=0.0)
+            margin = standard_errors * standard_error(cost, outcomes.groups) if standard_errors else 0.0
+            ratios.append((float(cost.mean()) + margin) / most)
+        return max(ratios, default=0.0)
 
     def keeps(self, outcomes: Outcomes) -> bool:
         """Whether the outcomes are within every limit."""
         accurate = self.min_accuracy is None or bool(outcomes.correct.mean() >= self.min_accuracy)
-        return accurate and self.excess(outcomes) <= 1
+        return accurate and self.ratio_to_limit(outcomes) <= 1
 
     def choose_point(self, points: Sequence[Outcomes], reference: Outcomes) -> int:
         """Return the index of the operating point that serves the goal best. points: see `cheapest_as_accurate`.
@@ -108,16 +108,16 @@ class Goal:
         it on every second set of other images.
         """
         accuracy, cost = self._figures(points)
-        excess = np.array([self.excess(point) for point in points])
-        if not (excess <= 1).any():
-            return int(excess.argmin())
-        sure = np.array([self.excess(point, SPARE) <= 1 for point in points])
-        allowed = sure if sure.any() else excess <= 1
+        ratios = np.array([self.ratio_to_limit(point) for point in points])
+        if not (ratios <= 1).any():
+            return int(ratios.argmin())
+        sure = np.array([self.ratio_to_limit(point, SPARE) <= 1 for point in points])
+        allowed = sure if sure.any() else ratios <= 1
         if self.min_accuracy is None:
             return _first_best(allowed, accuracy, -cost)
-        enough = accuracy - self.min_accuracy
-        spare = enough - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(points[0].correct))
-        for margin in (spare, enough):
+        above = accuracy - self.min_accuracy
+        surely_above = above - SPARE * np.sqrt(accuracy * (1 - accuracy) / len(points[0].correct))
+        for margin in (surely_above, above):
             if (allowed & (margin >= 0)).any():
                 return _first_best(allowed & (margin >= 0), -cost, accuracy)
         return _first_best(allowed, accuracy, -cost)
@@ -173,11 +173,11 @@ class Goal:
             if loss > margin or loss + SURE * error_of_kind > SURELY_LOST * margin:
                 which = f"the {100 * kind.mean():.0f} % of the images that are of one size"
                 return f"on {which} it may lose more than that: {100 * loss:.2f} points"
-        spare = gain + SURELY_LOST * margin
-        if spare >= SURE * error:
+        surplus = gain + SURELY_LOST * margin
+        if surplus >= SURE * error:
             return None
         too_much = f"a loss of more than {SURELY_LOST * self.may_lose_points:.2f} points"
-        too_few = f"{len(rival.correct):,} images are not enough to rule out {too_much}{_more(rival, spare, error)}"
+        too_few = f"{len(rival.correct):,} images are not enough to rule out {too_much}{_more(rival, surplus, error)}"
         return f"{too_few}, or accept a larger loss with --may-lose"
 
     def reference(self, models: Sequence[Outcomes]) -> int:

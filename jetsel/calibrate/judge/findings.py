@@ -180,7 +180,7 @@ class Findings(Struct, frozen=True, kw_only=True):
 
     @property
     def promises(self) -> Promises | None:
-        """The winner's; None without labels."""
+        """The promises of the winner, None if the images have no labels."""
         return self.calibration.promises.get(self.winner)
 
     @property

@@ -110,10 +110,10 @@ class Bench:
         return self.engines[name].infer(image.model_input(shown.photograph, spec))
 
     def extract(self, shown: Shown) -> object:
-        """Extract all features as for a request."""
+        """Extract all features as for a request. Callers measure the time or energy, and ignore the result."""
         return shown.extract(self.options.limits, self.options.features_px)
 
-    def look(self, on_gpu: bool) -> None:
+    def check_machine(self, on_gpu: bool) -> None:
         """Check the machine under load, and store the reasons why this run's times and energies are unreliable."""
         self.watch.look(gpu=on_gpu)
         execute = self.store.connection.execute
@@ -123,13 +123,13 @@ class Bench:
             (self.conditions,),
         ):
             times_ms.setdefault(name, []).append(median_ms)
-        reasons = [reason for reason in (self.watch.reason(), self.options.opened.doubt, noise(times_ms)) if reason]
-        count, restless = execute(
+        reasons = [reason for reason in (self.watch.reason(), self.options.opened.changes, noise(times_ms)) if reason]
+        count, unsettled = execute(
             "SELECT COUNT(*), TOTAL(scatter_mj >= ? * mean_mj) FROM energies WHERE conditions = ?",
             (NOISY_SHARE, self.conditions),
         ).fetchone()
-        if restless > _UNSETTLED_SHARE * count:
+        if unsettled > _UNSETTLED_SHARE * count:
             settled = f"did not settle within {100 * NOISY_SHARE:g} %"
-            reasons.append(f"{100 * restless / count:.0f} % of the energies {settled}")
+            reasons.append(f"{100 * unsettled / count:.0f} % of the energies {settled}")
         execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
         self.store.commit_when_due()

@@ -85,7 +85,7 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
         }
         for name, series in windows.by_turns(runs, bench.observer.stop):
             _write(bench, photograph, name, series)
-            bench.look(on_gpu)
+            bench.check_machine(on_gpu)
             done += 1
             bench.observer.tell("metering", done, total)
             if series.unknown is not None:

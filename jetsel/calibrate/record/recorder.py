@@ -47,7 +47,7 @@ def time_models(bench: Bench, budget_s: float) -> bool:
     bench.observer.tell("timing", 0, len(chosen))
     for done, (number, shown, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
         _time(bench, number, shown, missing)
-        bench.look(on_gpu)
+        bench.check_machine(on_gpu)
         bench.observer.tell("timing", done, len(chosen))
         if bench.observer.stop.is_set():
             return False

@@ -24,14 +24,15 @@ from jetsel.runtime.model_queue import predict
 Objective = Literal["time", "energy"]
 """The cost to minimize, by which models are ordered."""
 
-SMALLER = (0.5, 0.75)  # limits between the kinds of size, in sides of the largest input
+SMALLER = (0.5, 0.75)  # limits between the kinds of size, as shares of the largest input's side
 
 
 def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.int64]:
     """Return each image's kind: shorter side below half of the largest input (0), below three quarters (1), others (2).
 
-    features: (n, features), all of the table. decode_px: the side of the largest input. A large model gains little from
-    an enlarged image, so the order of the models by accuracy may differ; accuracy must be kept within each kind.
+    features: (n, features), all of the table; width and height are log2 of pixels. decode_px: the side of the largest
+    input. A large model gains little from an enlarged image, so the order of the models by accuracy may differ between
+    the kinds: `Goal.cheapest_as_accurate` tests the accuracy within each kind.
     """
     width, height = (features[:, NAMES.index(name)] for name in ("width", "height"))
     return np.searchsorted(np.log2(decode_px * np.array(SMALLER)), np.minimum(width, height), side="right")

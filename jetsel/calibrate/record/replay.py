@@ -41,12 +41,12 @@ class Replayed:
 def replay(
     policy: Policy,
     recording: Recording,
-    photograph: int,
+    row: int,
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> Replayed:
-    """Replay the policy on one recorded image; every model is available and time never runs out."""
-    features = recording.features_of(photograph, policy.features) if policy.features else None
+    """Replay the policy on the image in one row of a recording; every model is available and time never runs out."""
+    features = recording.features_of(row, policy.features) if policy.features else None
     steps = policy(Evidence(features, fallback))
     ran: list[str] = []
     models_ms = choice_ms = 0.0
@@ -64,7 +64,7 @@ def replay(
             first = float(log_odds(policy.answer(replies).confidence)), models_ms
         ran += moved.models
         models_ms += sum(recording.costs_ms[model] for model in moved.models)
-        predictions = tuple(recording.prediction(model, photograph, temperatures[model]) for model in moved.models)
+        predictions = tuple(recording.prediction(model, row, temperatures[model]) for model in moved.models)
         replies += predictions
 
 
@@ -177,13 +177,13 @@ class Outcomes:
 def replay_all(
     policy: Policy,
     recording: Recording,
-    photographs: Iterable[int],
+    rows: Iterable[int],
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> PolicyReplay:
-    """Replay the policy on these images, in their order."""
-    rows = list(photographs)
-    return replay_each([policy] * len(rows), recording, rows, temperatures, fallback)
+    """Replay the policy on the images in these rows, in their order."""
+    row_list = list(rows)
+    return replay_each([policy] * len(row_list), recording, row_list, temperatures, fallback)
 
 
 def replay_each(

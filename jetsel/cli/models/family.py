@@ -81,8 +81,8 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     families = [one.by_name for one in scan(folders).families.values() if pull.family in (None, one.name)]
     pulled = Pulled()
     for pair in pairs:
-        installed = next((models for models in families if any(_namesake(models, rung) for rung in pair)), {})
-        there = [_there(installed, rung) for rung in pair]
+        installed = next((models for models in families if any(_same_weights(models, rung) for rung in pair)), {})
+        there = [_same_recipe(installed, rung) for rung in pair]
         are_both = all(model is not None and model.manifest.provenance.precision_choice is None for model in there)
         if pull.both or (are_both and not pull.replace):
             for rung, model in zip(pair, there, strict=True):
@@ -95,11 +95,11 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
 def _take_faster(pair: RungPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
     """Add the precision that is faster here, if it is missing, and remove the other one."""
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
-    in_8_bits = _there(installed, pair.int8)
+    in_8_bits = _same_recipe(installed, pair.int8)
     former = None if in_8_bits is None else in_8_bits.manifest.provenance.precision_choice
     rung, choice = choose_precision(pair, pull.values, former)
-    _take(rung, _there(installed, rung), choice, pull, pulled)
-    other = _namesake(installed, pair.float32 if rung is pair.int8 else pair.int8)
+    _take(rung, _same_recipe(installed, rung), choice, pull, pulled)
+    other = _same_weights(installed, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
         take_out(other)
         pulled.removed.append(other.manifest.name)
@@ -128,15 +128,18 @@ def tell(line: str) -> None:
         typer.echo(line, err=True)
 
 
-def _there(installed: Mapping[str, Model], rung: PretrainedModel) -> Model | None:
-    """Return the installed model with the same recipe, None if there is none."""
-    model = _namesake(installed, rung)
-    return model if model is not None and model.manifest.tensors == rung.wanted.tensors else None
+def _same_recipe(installed: Mapping[str, Model], pretrained_model: PretrainedModel) -> Model | None:
+    """Return the installed model with the same weights and recipe, None if there is none."""
+    model = _same_weights(installed, pretrained_model)
+    return model if model is not None and model.manifest.tensors == pretrained_model.wanted.tensors else None
 
 
-def _namesake(installed: Mapping[str, Model], rung: PretrainedModel) -> Model | None:
-    """Return the installed model with the same name, weights and size, whatever its recipe; heads do not count."""
-    model, wanted = installed.get(rung.wanted.name), rung.wanted
+def _same_weights(installed: Mapping[str, Model], pretrained_model: PretrainedModel) -> Model | None:
+    """Return the installed model with the same name, weights and input size, None if there is none.
+
+    Its recipe may differ. A model with a trained head in place of the last layer does not count: it answers otherwise.
+    """
+    model, wanted = installed.get(pretrained_model.wanted.name), pretrained_model.wanted
     if model is None or model.manifest.tensors is None or wanted.tensors is None:
         return None
     size_px = (model.manifest.input.width_px, model.manifest.input.height_px)

@@ -46,7 +46,7 @@ def detect(root: Path, labels: Mapping[str, str]) -> Detected:
         if sysfs.is_name(name) and name != NOT_CONNECTED
     )
     nameless = [
-        DroppedRail(channel.key, _nameless(name, channel.key)) for name, channel in by_label if not sysfs.is_name(name)
+        DroppedRail(channel.key, _reason(name, channel.key)) for name, channel in by_label if not sysfs.is_name(name)
     ]
     return Detected(rails, (*dropped, *nameless))
 
@@ -89,6 +89,7 @@ def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
     return int.from_bytes(blob, "big") / 1e3
 
 
-def _nameless(label: str, key: str) -> str:
+def _reason(label: str, key: str) -> str:
+    """Return why a channel has no usable name, and the repair."""
     what = f"its label is not a valid name: {label[:24]!r}" if label else "the channel has no label"
     return f'{what}; name it in jetsel.toml: [power] labels = {{ "{key}" = "NAME" }}'

@@ -57,12 +57,12 @@ def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Prog
 
     If all epochs would take longer than lesson.most_s, estimated from those done, fewer are trained, but at least one.
     """
-    net.to(trainer(), memory_format=torch.channels_last)
-    lesson.teacher.to(trainer(), memory_format=torch.channels_last).eval()
+    net.to(training_device(), memory_format=torch.channels_last)
+    lesson.teacher.to(training_device(), memory_format=torch.channels_last).eval()
     optimiser = torch.optim.AdamW(net.parameters(), lr=0.0, weight_decay=WEIGHT_DECAY)
     done = Progress(of=lesson.epochs)
     if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True, map_location=trainer())
+        state = torch.load(checkpoint, weights_only=True, map_location=training_device())
         net.load_state_dict(state["net"])
         optimiser.load_state_dict(state["optimiser"])
         done = Progress(**state["progress"])
@@ -80,7 +80,7 @@ def distil(net: nn.Module, lesson: Lesson, checkpoint: Path, tell: Tell) -> Prog
     return done
 
 
-def trainer() -> torch.device:
+def training_device() -> torch.device:
     """Return the device to train on: a GPU if torch finds one, otherwise the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -99,7 +99,7 @@ def _epoch(net: nn.Module, lesson: Lesson, optimiser: torch.optim.Optimizer, don
     steps = math.ceil(len(order) / BATCH)
     for step in range(steps):
         tell(f"training, epoch {done.epochs + 1} of {done.of}", step, steps)
-        batch = view(lesson, order[step * BATCH : (step + 1) * BATCH], draw).to(trainer())
+        batch = view(lesson, order[step * BATCH : (step + 1) * BATCH], draw).to(training_device())
         missed = loss_of(net, lesson.teacher, batch)
         for group in optimiser.param_groups:
             group["lr"] = rate((done.epochs + step / steps) / done.of)

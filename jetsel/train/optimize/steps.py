@@ -18,7 +18,7 @@ from jetsel.base.errors import CalibrationError, pip_install
 from jetsel.train.images import Tell
 from jetsel.train.optimize.activations import PrunableNetwork, operations, prune
 from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.distil import Lesson, distil, loss_of, trainer, view
+from jetsel.train.optimize.distil import Lesson, distil, loss_of, training_device, view
 from jetsel.train.optimize.factorise import low_rank, one_d
 from jetsel.zoo.classifier import LOGITS
 from jetsel.zoo.export import export
@@ -82,7 +82,7 @@ def prunable(net: nn.Module, lesson: Lesson) -> PrunableNetwork:
     drawn: NDArray[np.int64] = np.random.default_rng(lesson.seed).permutation(len(lesson.levels))[:COUNTED]
     batches = torch.from_numpy(drawn).split(CYCLE_BATCH)
     shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in batches]
-    return PrunableNetwork(net.to(trainer()), example, shown, (last_layer(net),))
+    return PrunableNetwork(net.to(training_device()), example, shown, (last_layer(net),))
 
 
 def factorised(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> int:
@@ -155,14 +155,14 @@ def training(lesson: Lesson, tell: Tell) -> Callable[..., None]:
 
     def train(net: nn.Module, penalty: Callable[[nn.Module], Tensor | float] = lambda _: 0.0) -> None:
         number = next(rounds)
-        lesson.teacher.to(trainer())
+        lesson.teacher.to(training_device())
         draw = torch.Generator().manual_seed(lesson.seed * 1_000 + 500 + number)
         optimiser = torch.optim.AdamW(net.parameters(), lr=CYCLE_RATE)
         net.train()
         for step in range(CYCLE_STEPS):
             tell(f"pruning, round {number + 1}", step, CYCLE_STEPS)
             rows = torch.randint(len(lesson.levels), (CYCLE_BATCH,), generator=draw)
-            loss = loss_of(net, lesson.teacher, view(lesson, rows, draw).to(trainer())) + penalty(net)
+            loss = loss_of(net, lesson.teacher, view(lesson, rows, draw).to(training_device())) + penalty(net)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()

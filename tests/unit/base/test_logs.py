@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import jetsel
 from jetsel.base import logs
-from jetsel.base.events import event, requests, run_about
+from jetsel.base.events import current_request_ids, event, run_about
 from jetsel.base.logs import MOST_REPEATS, WINDOW_S, Handler
 from tests.waiting import LIMIT_S
 
@@ -217,13 +217,13 @@ def test_the_document_lists_every_event_and_no_other() -> None:
 
 def test_requests_are_those_of_the_innermost_work_and_of_this_thread() -> None:
     def fail() -> None:
-        assert requests() == ("b",)
+        assert current_request_ids() == ("b",)
         raise ValueError("out")
 
     def work() -> tuple[str, ...]:
         with pytest.raises(ValueError, match="out"):
             run_about(lambda: ("b",), fail)
-        return requests()
+        return current_request_ids()
 
     assert run_about(("a", "c"), work) == ("a", "c")
-    assert requests() == ()
+    assert current_request_ids() == ()

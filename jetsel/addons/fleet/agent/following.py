@@ -185,7 +185,7 @@ class Follower:
                 return f"family {name}: {'; '.join(lost)}"
             self._replay(client, name, after)
             if self.canary is not None and name in after:
-                worse = self.canary.worse(one, on_trial.canary.get(name), after[name])
+                worse = self.canary.degradation(one, on_trial.canary.get(name), after[name])
                 if worse is not None:
                     return f"family {name}: {worse}"
         return None

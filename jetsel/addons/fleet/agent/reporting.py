@@ -110,7 +110,7 @@ def _calibration(installer: Installer, family: str) -> Calibration | None:
     """Return the calibration of an installed family, None if it has none, or is not planned."""
     here = scan(model_folders(installer.config.models)).families.get(family)
     try:
-        calibration = None if here is None else installed.shipped(here.calibration, here.labels.sha256)
+        calibration = None if here is None else installed.shipped(here.calibration_folder, here.labels.sha256)
         return None if calibration is None else calibration.usable()
     except CalibrationError:
         return None

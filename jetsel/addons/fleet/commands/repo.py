@@ -39,7 +39,7 @@ def key(
 ) -> None:
     """Make a pair of keys: the private one signs here, the public one goes to the devices."""
     public = make_key(file)
-    typer.echo(f"{file} signs, keep it secret; {file}.pub is for devices: {public}")
+    typer.echo(f"{file} is the private key: keep it secret; {file}.pub is the public key for devices: {public}")
 
 
 @repo.command()
@@ -89,7 +89,7 @@ def publish(
 @repo.command("list")
 def list_bundles(url: Url, trust: Trusted, json: Json = False) -> None:
     """List what is published: families, versions, models, sizes, and whose signature was trusted."""
-    _, index, bundles = _read(url, trust)
+    _, index, bundles = _read_repository(url, trust)
     plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in bundles]}
     emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", bundles))
 
@@ -111,7 +111,7 @@ def verify(url: Url, trust: Trusted, json: Json = False) -> None:
     from jetsel.addons.fleet.reading import check_blob
     from jetsel.base.errors import RepositoryError
 
-    source, index, bundles = _read(url, trust)
+    source, index, bundles = _read_repository(url, trust)
     blobs = {file.sha256: file for bundle, _ in bundles for file in bundle.files}
     wrong = []
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
@@ -149,8 +149,8 @@ def gc(
     emit(plain, json, f"removed {len(unused)} files of {total} bytes")
 
 
-def _read(url: str, trust: list[Path]) -> tuple[RepositorySource, Index, list[tuple[Bundle, list[str]]]]:
-    """Return a reader of a repository, if possible as devices have it; its index; its bundles with their signers."""
+def _read_repository(url: str, trust: list[Path]) -> tuple[RepositorySource, Index, list[tuple[Bundle, list[str]]]]:
+    """Return the repository, read as devices do if they can, its index, and its bundles with their signers."""
     from jetsel.addons.fleet.reading import read_bundle, read_index
     from jetsel.addons.fleet.sources import repository_of
     from jetsel.addons.fleet.storage import Storage

@@ -24,7 +24,7 @@ def answered(level: int, setting: GateSetting | None = TWO_LEVELS) -> Gate:
     """A gate whose last answered frame, at 0 s, has this level."""
     gate = Gate(setting, 30.0)
     assert not gate.skips(gray(level), 0.0)
-    gate.answered(5.0, None)
+    gate.record_answer(5.0, None)
     return gate
 
 
@@ -56,7 +56,7 @@ def test_savings_are_at_the_mean_of_the_answered_and_unknown_without_any() -> No
     assert (gate.saved_ms, gate.saved_mj) == (None, None)
     for level, took_ms, energy_mj in ((50, 4.0, 30.0), (100, 6.0, None)):
         gate.skips(gray(level), 0.0)
-        gate.answered(took_ms, energy_mj)
+        gate.record_answer(took_ms, energy_mj)
     gate.n_skipped += 3
     assert (gate.saved_ms, gate.saved_mj) == (pytest.approx(15.0), pytest.approx(90.0))
 
@@ -119,7 +119,7 @@ def test_a_replay_asks_what_the_live_gate_asks() -> None:
         for now_s, frame in frames:
             is_skipped = gate.skips(frame, now_s) and labels.is_settled  # as Watch does
             if not is_skipped:
-                gate.answered(5.0, None)
+                gate.record_answer(5.0, None)
                 labels.see(sees(frame), now_s)
             asked.append(not is_skipped)
         seen = [described(copy, setting.feature) for copy in recorded.copies]

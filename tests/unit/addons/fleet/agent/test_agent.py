@@ -47,7 +47,7 @@ def planned(accuracy: float | None = None, mean_ms: float | None = None) -> Plan
 def test_it_is_worse_by_more_than_chance_and_than_the_plan_expects(
     plan: PlannedFamily, before: CanaryResult | None, after: CanaryResult, word: str | None
 ) -> None:
-    said = Canary(Path("/nonexistent"), most_memory_mb=100.0, deadline_ms=50.0).worse(plan, before, after)
+    said = Canary(Path("/nonexistent"), most_memory_mb=100.0, deadline_ms=50.0).degradation(plan, before, after)
     assert said is None if word is None else said is not None and word in said
 
 
