@@ -55,10 +55,7 @@ def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
 def _at_prices(
     paths: PathTable, chances: NDArray[np.floating], costs: NDArray[np.floating], prices: NDArray[np.float64]
 ) -> TriedPoint:
-    """Return, for each image and price, the result of the path that `worthiest` selects.
-
-    chances, costs: of the P paths, as expected from an image's neighbours, (n, P), or from all images, (1, P).
-    """
+    """Return the result of the `worthiest` path for each image and price. chances, costs: (n, P), or (1, P) for all."""
     rows = np.arange(len(paths.right))
     chosen = [np.broadcast_to(worthiest(chances, costs, price), rows.shape) for price in prices]
     return TriedPoint(

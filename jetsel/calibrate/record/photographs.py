@@ -159,9 +159,8 @@ def class_names(source: Path) -> list[str]:
 def check_level(source: Path, number_of: ClassOf | None = None) -> None:
     """Raise CalibrationError if the classes are one level deeper, as in train/rose and val/rose.
 
-    number_of: recognizes class names. With it, they are deeper if a folder in `source` holds a folder named as a class.
-    Without it, no folder in `source` may hold images itself, and either two of them hold folders of the same name, or
-    `source` has only one folder, and that holds several. Dates and cameras' folder names do not count.
+    number_of: recognizes class names: classes are deeper if a folder in `source` holds one. None: they are if no folder
+    there holds images, and two hold folders of one name, or there is only one. Dates and cameras' names do not count.
     """
     inner: dict[str, set[str]] = defaultdict(set)  # folder -> its folders that hold images, "" for itself
     for path in images_below(source):

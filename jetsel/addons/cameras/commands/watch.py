@@ -34,14 +34,13 @@ _FRIGATE_TIMEOUT_S = 10.0  # of one request to Frigate
 
 _SAVING = "Images of doubtful answers"
 _NO_OPTIONS = ("source", "user", "password_file", "regions")  # SOURCE, a URL's own login and --region
-_SHOWN: dict[str, dict[str, Any]] = {
+_SHOWN: dict[str, dict[str, Any]] = {  # meaning of a field, only for the command line
     "gate": {"metavar": "FEATURE:THRESHOLD"},
     "model": {"autocompletion": served_models},
     "save": {"metavar": "FOLDER", "rich_help_panel": _SAVING},
     "save_mb": {"rich_help_panel": _SAVING},
     "save_below": {"rich_help_panel": _SAVING},
 }
-"""Meaning of a field, only for the command line."""
 _FLAGS = {"every_s": "--every"}  # where it differs from the field's name
 
 
