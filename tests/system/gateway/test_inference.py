@@ -110,7 +110,7 @@ def test_plain_json_may_repeat_the_name_of_the_model_as_kserve_s_client_does(gat
         ("starter", {"model_name": "starter.xs"}, 400, "bad-request", "the address names another"),
         ("starter", {"parameters": {"policy": "chian"}}, 404, "unknown-policy", "did you mean chain?"),
         ("starter.xs", {"parameters": {"policy": "chain"}}, 400, "bad-request", "the request to starter"),
-        ("starter?policy=chain", {}, 400, "bad-request", "put its options into `parameters`"),
+        ("starter?policy=chain", {}, 400, "bad-request", "put options into `parameters`"),
         ("starter", {"outputs": [{"name": "logits"}]}, 400, "bad-request", "label, probability, top_k"),
         ("starter", {"parameters": {"deadline_ms": 0.001}}, 504, "deadline", ""),
     ],

@@ -42,7 +42,7 @@ def test_what_is_published_is_the_family_again(storage: Storage, key: Pair, tmp_
     folder = fetch(storage, bundle, tmp_path)
     found = scan([folder]).families["pets"]
     assert [model.manifest.name for model in found.models] == ["small", "large"]
-    calibration = shipped(found.calibration)
+    calibration = shipped(found.calibration_folder)
     assert calibration.usable().family == "pets"
 
 
