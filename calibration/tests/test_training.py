@@ -4,7 +4,7 @@ import io
 import json
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -18,6 +18,7 @@ from calibration.starter.export import outputs_of, store_half, to_onnx
 from calibration.starter.nets import SHAPES, Net
 from calibration.starter.train import Recipe
 from jetsel.zoo import scan, verify
+from tests.export.conftest import _one_thread_of_the_processor  # noqa: F401  # for each test here, too
 
 pytestmark = pytest.mark.export
 WNIDS = ("n00000001", "n00000002", "n00000003", "n00000004")
@@ -50,16 +51,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 member.size = len(content)
                 tar.addfile(member, io.BytesIO(content))
     return folder
-
-
-@pytest.fixture(autouse=True)
-def _one_thread_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every run gives the same bits."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
