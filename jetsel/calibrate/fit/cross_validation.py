@@ -115,7 +115,7 @@ def cross_validate(
     for rows in rows_of:
         progress("learning", len(learned), len(rows_of))
         learned.append(learn(table.take(np.setdiff1d(np.arange(len(fold_of)), rows)), kinds))
-    held = _HeldOut(recording, rows_of, [table.take(rows) for rows in rows_of])
+    held = HeldOut(recording, rows_of, [table.take(rows) for rows in rows_of])
     points = {kind.name: tried for kind in kinds if (tried := held.points(kind, learned))}
     lift, chain_points = held.read(learned, features_ms)
     points |= chain_points
@@ -131,7 +131,7 @@ def cross_validate(
     return CrossValidated(runs, front, points, lift, assemble(unfitted, learn(table, kinds), chosen, kinds))
 
 
-class _HeldOut:
+class HeldOut:
     """Judges what the other folds taught on the images of each fold."""
 
     def __init__(self, recording: Recording, rows_of: Sequence[NDArray[np.int64]], tables: Sequence[Table]) -> None:
