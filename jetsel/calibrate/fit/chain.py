@@ -16,7 +16,7 @@ from jetsel.policies.kind import Table, TriedPoint
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, means_near
 
-KS = (31, 101, 301, 601)
+KS = (31, 101, 301, 601, 1201, 2401)
 LARGEST_SHARE = 0.7  # of the training images; a larger k would average over nearly all of them
 SURE = 0.05  # probability of offering a chain that adds nothing
 
