@@ -33,12 +33,12 @@ def find(endpoint: str | None = None, environment: Mapping[str, str] | None = No
     argument or the variable is no endpoint.
     """
     environment = os.environ if environment is None else environment
-    given = _checked(endpoint, "the endpoint") if endpoint else from_variable(environment)
+    given = _checked_endpoint(endpoint, "the endpoint") if endpoint else from_variable(environment)
     if given is not None:
         return given
     places = (user_socket(environment), SYSTEM_SOCKET)
     for place in places:
-        if _stands(Path(place)):
+        if _socket_may_exist(Path(place)):
             return f"ipc://{place}"
     raise NoDaemonError(
         f"no daemon listens at {' or '.join(places)}: {HOW_TO_START}; or name its socket with --endpoint"
@@ -48,7 +48,7 @@ def find(endpoint: str | None = None, environment: Mapping[str, str] | None = No
 def from_variable(environment: Mapping[str, str]) -> str | None:
     """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set. Raises ConfigError if it is no endpoint."""
     given = environment.get(VARIABLE)
-    return _checked(given, f"${VARIABLE}") if given else None
+    return _checked_endpoint(given, f"${VARIABLE}") if given else None
 
 
 def why_absent(endpoint: str) -> NoDaemonError | None:
@@ -71,7 +71,7 @@ def why_absent(endpoint: str) -> NoDaemonError | None:
     return None
 
 
-def _checked(given: str, source: str) -> str:
+def _checked_endpoint(given: str, source: str) -> str:
     endpoint = f"ipc://{given}" if given.startswith("/") else given
     if not endpoint.startswith("ipc://"):
         raise ConfigError(
@@ -81,7 +81,7 @@ def _checked(given: str, source: str) -> str:
     return endpoint
 
 
-def _stands(path: Path) -> bool:
+def _socket_may_exist(path: Path) -> bool:
     """Return whether a socket may exist at this path; not in a folder under /tmp that another user owns."""
     try:
         is_foreign = path.parts[1] == "tmp" and path.parent.stat().st_uid != os.getuid()

@@ -200,14 +200,14 @@ class RepositoryError(JetselError):
     code = "bad-repository"
 
 
-def _all(base: type[JetselError]) -> dict[str, type[JetselError]]:
+def _subclasses_by_code(base: type[JetselError]) -> dict[str, type[JetselError]]:
     by_code = {base.code: base} if "code" in vars(base) else {}
     for child in base.__subclasses__():
-        by_code |= _all(child)
+        by_code |= _subclasses_by_code(child)
     return by_code
 
 
-BY_CODE = _all(JetselError)
+BY_CODE = _subclasses_by_code(JetselError)
 """Wire code -> error class, so that a client raises the error that the daemon sent."""
 
 

@@ -75,8 +75,9 @@ class Handler(logging.Handler):
         fields = {"request_id": current_request_ids(), **getattr(record, "fields", {"logger": record.name})}
         if left_out:
             fields["left_out"] = left_out
-        words = f"{_unmarked(harmless(_words(record)))} {_shown(getattr(record, 'event', 'library'), fields)}"
-        more = [f"{CONTINUED}{harmless(line)}" for line in _traceback(record)]
+        name = getattr(record, "event", "library")
+        words = f"{_escape_mark(harmless(_message_text(record)))} {_event_text(name, fields)}"
+        more = [f"{CONTINUED}{harmless(line)}" for line in _traceback_lines(record)]
         if self._is_journal:
             return [f"<{priority(record.levelno)}>{line}" for line in (words, *more)]
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -124,51 +125,51 @@ def priority(level: int) -> int:
     return next((number for level_at, number in PRIORITIES.items() if level >= level_at), PRIORITIES[logging.DEBUG])
 
 
-def _words(record: logging.LogRecord) -> str:
+def _message_text(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):  # the log call has a defect; show its parts instead
         return f"{record.msg} {record.args!r}"
 
 
-def _traceback(record: logging.LogRecord) -> list[str]:
+def _traceback_lines(record: logging.LogRecord) -> list[str]:
     if not record.exc_info or record.exc_info[0] is None:
         return []
     return "".join(traceback.format_exception(*record.exc_info)).splitlines()
 
 
-def _shown(name: str, fields: Mapping[str, object]) -> str:
+def _event_text(name: str, fields: Mapping[str, object]) -> str:
     """Return `[event=ready pid=7]`: fields without a value are left out, several values are joined by commas."""
     shown = [f"{MARK}{name}"]
     for field, value in fields.items():
         values = value if isinstance(value, (tuple, list)) else (value,)
-        shown_values = [_value(each) for each in values if each is not None]
+        shown_values = [_value_text(each) for each in values if each is not None]
         if shown_values:
             shown.append(f"{field}={','.join(shown_values)}")
     return f"{' '.join(shown)}]"
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return plain characters unchanged, other text as a JSON string."""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     if len(text) > LONGEST_VALUE:
         text = f"{text[:LONGEST_VALUE]}..."
-    return text if text and _BARE.issuperset(text) else _unmarked(harmless(json.dumps(text, ensure_ascii=False)))
+    return text if text and _BARE.issuperset(text) else _escape_mark(harmless(json.dumps(text, ensure_ascii=False)))
 
 
-def _unmarked(text: str) -> str:
+def _escape_mark(text: str) -> str:
     """Return the text with MARK escaped, so that text from clients cannot imitate an event."""
     return text.replace(MARK, MARK.replace("[", r"\u005b"))
 
 
-def begin(level: str) -> None:
+def start_logging(level: str) -> None:
     """Send this process's log to its stderr, including uncaught exceptions and the stacks after a crash."""
     root = logging.getLogger()
     if not any(isinstance(handler, Handler) for handler in root.handlers):
         root.addHandler(Handler(sys.stderr.fileno(), os.environ))
         faulthandler.enable()  # shows each thread's stack if the service manager aborts a hung daemon
-    sys.excepthook = _crashed
-    threading.excepthook = _thread_ended
+    sys.excepthook = _log_uncaught
+    threading.excepthook = _log_thread_end
     set_level(level)
 
 
@@ -177,17 +178,17 @@ def set_level(level: str) -> None:
     logging.getLogger().setLevel(level.upper())
 
 
-def cannot_start(error: JetselError) -> int:
+def log_start_failure(error: JetselError) -> int:
     """Log why the daemon does not start; return the exit status."""
     log.critical("cannot start: %s", error, extra=event("not-started", code=error.code))
     return 2 if isinstance(error, ConfigError) else 1
 
 
-def _crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     log.critical("the daemon ends because of a defect in jetsel", exc_info=(kind, error, trace), extra=event("crashed"))
 
 
-def _thread_ended(what: threading.ExceptHookArgs) -> None:
+def _log_thread_end(what: threading.ExceptHookArgs) -> None:
     name, error = "?" if what.thread is None else what.thread.name, what.exc_value or what.exc_type()
     fields = event("thread-ended", thread=name)
     log.critical("thread %s ended because of a defect in jetsel", name, exc_info=error, extra=fields)

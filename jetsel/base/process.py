@@ -32,7 +32,7 @@ def return_large_blocks() -> None:
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1_000_000)
 
 
-def settle() -> None:
+def freeze_and_trim() -> None:
     """Return freed memory, a fifth of the daemon's, to the system; exclude loaded objects from garbage collection.
 
     Collections would otherwise scan all loaded objects and delay requests. Objects that a reload replaces are still
@@ -40,10 +40,10 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    trim()
+    trim_memory()
 
 
-def trim() -> None:
+def trim_memory() -> None:
     """Return freed memory to the system by glibc's malloc_trim(3); other C libraries lack it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

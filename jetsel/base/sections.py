@@ -59,23 +59,23 @@ def decode(plain: Mapping[str, Any], sections: Sections[S], others: Collection[s
     try:
         return msgspec.convert(plain, sections.kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(harmless(_explain(str(error), sections, others))) from None
+        raise ConfigError(harmless(_explain_error(str(error), sections, others))) from None
 
 
-def effective(sections: Struct) -> dict[str, Any]:
+def settings_in_effect(sections: Struct) -> dict[str, Any]:
     """Return the sections as plain values for printing, without settings that are None."""
     plain: dict[str, Any] = msgspec.to_builtins(sections)
     return {
-        section: [_set(one) for one in values] if isinstance(values, list) else _set(values)
+        section: [_without_none(one) for one in values] if isinstance(values, list) else _without_none(values)
         for section, values in plain.items()
     }
 
 
-def _set(values: dict[str, Any]) -> dict[str, Any]:
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _explain(message: str, sections: Sections[Any], others: Collection[str]) -> str:
+def _explain_error(message: str, sections: Sections[Any], others: Collection[str]) -> str:
     where = _PATH.search(message)
     path = where["path"] if where else ""
     what = _PATH.sub("", message)
@@ -85,22 +85,22 @@ def _explain(message: str, sections: Sections[Any], others: Collection[str]) -> 
         removed = sections.removed.get(_BRACKETS.sub("", key))
         if removed is not None:
             return f"{key}: this setting was removed: {removed}"
-        names = _known(path, sections) if path else [*sections.kind.__struct_fields__, *others]
+        names = _known_keys(path, sections) if path else [*sections.kind.__struct_fields__, *others]
         near = next(iter(difflib.get_close_matches(unknown["field"], names, 1)), None)
         meant, example = (f" (did you mean {near}?)", f"{path}.{near}") if near else ("", path)
         listed = ", ".join(names)
-        return f"{key}: there is no such key{meant}; known here: {listed}; example: {_example(example, sections)}"
+        return f"{key}: there is no such key{meant}; known here: {listed}; example: {_example_line(example, sections)}"
     if "pattern" in what or "regex" in what:
         what = "this value has the wrong form"
-    return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example(path, sections)}"
+    return f"{path or 'jetsel.toml'}: {what[0].lower() + what[1:]}; example: {_example_line(path, sections)}"
 
 
-def _known(path: str, sections: Sections[Any]) -> list[str]:
+def _known_keys(path: str, sections: Sections[Any]) -> list[str]:
     path = _BRACKETS.sub("", path)
     return sorted(key.removeprefix(f"{path}.") for key in sections.examples if key.startswith(f"{path}."))
 
 
-def _example(path: str, sections: Sections[Any]) -> str:
+def _example_line(path: str, sections: Sections[Any]) -> str:
     path = _BRACKETS.sub("", path)
     examples = sections.examples
     if path in examples:

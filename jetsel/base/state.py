@@ -18,7 +18,7 @@ def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Pat
     """
     environment = os.environ if environment is None else environment
     state = environment.get("STATE_DIRECTORY", "").split(":")[0]  # systemd separates several folders by colons
-    if state or os.geteuid() == 0 or _stands(SYSTEM_STATE):
+    if state or os.geteuid() == 0 or _exists(SYSTEM_STATE):
         return Path(state or SYSTEM_STATE, name)
     data = environment.get("XDG_DATA_HOME", "")
     if data.startswith("/"):  # the specification says to ignore relative paths
@@ -36,7 +36,7 @@ def agent_folder(environment: Mapping[str, str] | None = None) -> Path:
     return state.with_name(f"{state.name}-agent")
 
 
-def _stands(path: str) -> bool:
+def _exists(path: str) -> bool:
     """Return whether the path exists; a link that this user cannot follow counts (systemd's DynamicUser makes one)."""
     try:
         Path(path).lstat()

@@ -172,25 +172,25 @@ def _is_version(entry: Path) -> bool:
 _WORK = f"{TEMPORARY}work"
 _NAMES = f"{TEMPORARY}names"  # lists the files that are being moved out of the working folder, or removed
 
-Named = Callable[[str], bool]
+IsNamed = Callable[[str], bool]
 """Returns whether a record of the folder names this file."""
 
 
 @contextmanager
-def working_folder(folder: Path, is_named: Named, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
+def working_folder(folder: Path, is_named: IsNamed, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
     """Provide an empty folder on the same disk for preparing files, for the duration of a `with`.
 
     One process at a time has it; others wait (waiting: called once then). Leftovers of a killed process are removed
     first: its working folder, and those of its files that no record names. Raises OSError.
     """
     with locked(folder, waiting):
-        _clear_up(folder, is_named)
+        _remove_working_folder(folder, is_named)
         work = folder / _WORK
         try:
             work.mkdir()
             yield work
         finally:
-            _clear_up(folder, is_named)
+            _remove_working_folder(folder, is_named)
 
 
 def publish(work: Path, names: Sequence[str], replaced: Iterable[str] = ()) -> None:
@@ -229,7 +229,7 @@ def withdraw(work: Path, record: str, others: Iterable[str]) -> None:
     flush(folder)
 
 
-def _clear_up(folder: Path, is_named: Named) -> None:
+def _remove_working_folder(folder: Path, is_named: IsNamed) -> None:
     """Remove the working folder, and the files that it lists unless a record names them."""
     work = folder / _WORK
     if not work.is_dir():

@@ -61,26 +61,26 @@ def decode_request(frame: bytes) -> Request:
     try:
         request = _request.decode(frame)
     except _UNREADABLE as error:
-        raise _what_is_wrong(frame, error) from None
+        raise _error_in_request(frame, error) from None
     if request.v != PROTOCOL_VERSION:
-        raise _unsupported(request.v)
+        raise _unsupported_version(request.v)
     return request
 
 
-def _what_is_wrong(frame: bytes, error: Exception) -> JetselError:
+def _error_in_request(frame: bytes, error: Exception) -> JetselError:
     """Return the error for an unreadable request; another version comes before other faults."""
     try:
         header = _header.decode(frame)
     except _UNREADABLE as worse:
-        return BadRequestError(f"frame one is not a JSON object: {_brief(worse)}")
+        return BadRequestError(f"frame one is not a JSON object: {_shortened(worse)}")
     if header.v != PROTOCOL_VERSION or isinstance(header.v, bool):
-        return _unsupported(header.v)
+        return _unsupported_version(header.v)
     if header.type not in _KINDS:
         return UnknownKindError(f'"type" is {reprlib.repr(header.type)}: use one of {", ".join(_KINDS)}')
-    return BadRequestError(f"the {header.type} request is wrong: {_brief(error)}")
+    return BadRequestError(f"the {header.type} request is wrong: {_shortened(error)}")
 
 
-def _unsupported(version: Any) -> UnsupportedVersionError:
+def _unsupported_version(version: Any) -> UnsupportedVersionError:
     return UnsupportedVersionError(
         f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {reprlib.repr(version)}'
     )
@@ -92,7 +92,7 @@ def decode_reply(frame: bytes) -> Reply:
         return _reply.decode(frame)
     except _UNREADABLE as error:
         raise BadRequestError(
-            f"the peer's reply is not of protocol version {PROTOCOL_VERSION}: {_brief(error)}"
+            f"the peer's reply is not of protocol version {PROTOCOL_VERSION}: {_shortened(error)}"
         ) from None
 
 
@@ -101,7 +101,7 @@ def failure(request_id: str | None, error: JetselError) -> Failure:
     return Failure(PROTOCOL_VERSION, request_id, error.code, error.retry, str(error))
 
 
-def _brief(error: Exception) -> str:
+def _shortened(error: Exception) -> str:
     """Return the error's text; a long one is cut in the middle, since its end names the place."""
     text = str(error)
     return text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]} ... {text[-_QUOTED:]}"

@@ -14,15 +14,15 @@ from msgspec import structs
 from jetsel.base.errors import ManifestError
 from jetsel.base.weights import TrialRun, Weights
 from jetsel.zoo.classifier import Classifier, classifier_of
-from jetsel.zoo.conventions import sized
+from jetsel.zoo.conventions import with_size
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import DerivedFrom, Manifest, ManifestHead, Preprocessing, Provenance, Tensors, manifest_of
-from jetsel.zoo.onnx_model import OnnxFile, parameters
-from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, put, working_folder
+from jetsel.zoo.onnx_model import OnnxFile, count_weights
+from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, place_model, working_folder
 from jetsel.zoo.store import STARTER, Model, Zoo, scan
 
-Try = Callable[[Weights], TrialRun]  # runs a model
-Check = Callable[[Weights, Labels, Manifest | None], Preprocessing | None]
+RunTrial = Callable[[Weights], TrialRun]  # runs a model
+CheckPreprocessing = Callable[[Weights, Labels, Manifest | None], Preprocessing | None]
 """Returns the preprocessing for the manifest; raises if it is wrong, or if there is no manifest yet."""
 
 
@@ -48,7 +48,7 @@ class ModelDescription(FamilyRequest):
 
 
 @dataclass(frozen=True)
-class Where:
+class AddTarget:
     """The models among which a new one is added, and the folder for it: the owner's, or else the default."""
 
     zoo: Zoo
@@ -56,7 +56,7 @@ class Where:
     folder: Path | None = None
 
     @classmethod
-    def of(cls, folders: Sequence[Path], default: Path, folder: Path | None) -> Where:
+    def of(cls, folders: Sequence[Path], default: Path, folder: Path | None) -> AddTarget:
         """Read the models: those in `folders`, which the daemon reads, unless the owner's folder is another."""
         if folder is None or folder.resolve() in [one.resolve() for one in folders]:
             return cls(scan(folders), default, folder)
@@ -77,7 +77,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedModel:
     """An added model and its number of classes. notes: about its family, for the owner. changes: made to its file."""
 
     model: Model
@@ -89,12 +89,12 @@ class Added:
 def add_model(
     file: OnnxFile,
     description: ModelDescription,
-    where: Where,
-    try_it: Try,
+    where: AddTarget,
+    try_it: RunTrial,
     *,
     replace: bool,
-    check: Check | None = None,
-) -> Added:
+    check: CheckPreprocessing | None = None,
+) -> AddedModel:
     """Add the model in a file.
 
     check: proves the preprocessing. Raises ManifestError or the errors of `try_it` and `check`; then nothing is added.
@@ -126,10 +126,10 @@ def add_model(
             "labels": family.labels.file_of(family.name),
             "provenance": _provenance(description, file, changes),
         }
-        manifest = manifest_of(_facts(description, classifier, tried) | about)
+        manifest = manifest_of(_measured_values(description, classifier, tried) | about)
         if check is not None:
             manifest = manifest.changed(preprocessing=check(weights, family.labels, manifest))
-        return Added(put(work, copy, family.labels, manifest, replaced), classes, family.notes, changes)
+        return AddedModel(place_model(work, copy, family.labels, manifest, replaced), classes, family.notes, changes)
 
 
 def _provenance(description: ModelDescription, file: OnnxFile, changes: Sequence[str]) -> Provenance:
@@ -140,23 +140,23 @@ def _provenance(description: ModelDescription, file: OnnxFile, changes: Sequence
     return structs.replace(description.provenance, source=source, origin=description.origin)
 
 
-def _facts(description: ModelDescription, classifier: Classifier, tried: TrialRun) -> dict[str, Any]:
+def _measured_values(description: ModelDescription, classifier: Classifier, tried: TrialRun) -> dict[str, Any]:
     """Return the values of the manifest that the description, the graph and a trial run give."""
     image = classifier.image
     return {
         "name": description.name,
         "version": description.version,
-        "input": sized(classifier.spec(description.spec), image.width_px, image.height_px),
+        "input": with_size(classifier.spec(description.spec), image.width_px, image.height_px),
         "embedding_width": tried.embedding_width,
         "latency_ms": tried.latency_ms,
-        "parameters": parameters(classifier.model),
+        "parameters": count_weights(classifier.model),
         "tensors": description.tensors,
         "preprocessing": description.preprocessing,
     }
 
 
-def derived(
-    parent: Manifest, name: str, sha256: str, labels: Labels, tried: TrialRun, parameters: int, words: str
+def derived_manifest(
+    parent: Manifest, name: str, sha256: str, labels: Labels, trial: TrialRun, weight_count: int, method: str
 ) -> Manifest:
     """Return the manifest of a model derived from `parent`.
 
@@ -168,15 +168,15 @@ def derived(
         file=f"{parent.family}.{name}.{sha256[:12]}.onnx",
         sha256=sha256,
         labels=labels.file_of(parent.family),
-        embedding_width=tried.embedding_width,
-        latency_ms=tried.latency_ms,
+        embedding_width=trial.embedding_width,
+        latency_ms=trial.latency_ms,
         multiply_accumulates=None,  # not needed beside latency_ms
-        parameters=parameters,
+        parameters=weight_count,
         tensors=None,
         provenance=structs.replace(
             before,
-            source=f"{before.source}; made of {parent.name}: {words}",
-            derived_from=DerivedFrom(name=parent.name, identity=parent.identity, recipe=words),
+            source=f"{before.source}; made of {parent.name}: {method}",
+            derived_from=DerivedFrom(name=parent.name, identity=parent.identity, recipe=method),
             precision_choice=None,
         ),
     )
@@ -201,4 +201,4 @@ def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, fold
     with working_folder(folder if old is None else old.directory) as work:
         copy = work / "model.onnx"
         shutil.copyfile(backbone.path, copy)
-        return put(work, copy, family.labels, manifest, old, {file: head})
+        return place_model(work, copy, family.labels, manifest, old, {file: head})

@@ -116,7 +116,7 @@ def classifier_of(
     """
     try:
         image, ends = _graph_input(model, input_px), GraphEnds(model, classes)
-        chosen, kind, logits = _logits(ends, output, exclusive=exclusive)
+        chosen, kind, logits = _choose_logits(ends, output, exclusive=exclusive)
     except ManifestError as error:
         raise ManifestError(f"{name}: {error}") from None
     logits = ends.unchanged(logits)
@@ -156,13 +156,13 @@ def _graph_input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphIn
     batch = shape[0]
     if batch > 1:
         raise ManifestError(f"takes exactly {batch} images at a time: export it with a variable batch size, or with 1")
-    height_px, width_px = _size(shape[1:3] if is_last else shape[2:], input_px)
+    height_px, width_px = _input_size(shape[1:3] if is_last else shape[2:], input_px)
     # A graph that casts its input at once accepts float32 too; `steps` then adds no cast to uint8.
     readers = {node.op_type for node in model.graph.node if value.name in node.input}
     return GraphInput(kind, is_last, batch or None, channels, height_px, width_px, readers == {"Cast"})
 
 
-def _size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]:
+def _input_size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]:
     """Return height and width; raises ManifestError if they contradict each other, are unknown or too large.
 
     sides: height and width in the file, 0 if open. input_px: the owner's width and height.
@@ -178,7 +178,7 @@ def _size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]
     return height, width
 
 
-def _logits(ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
+def _choose_logits(ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
     """Return the chosen output, the softmax or sigmoid that it comes from ("" for none), and the tensor of logits.
 
     Raises ManifestError if no output can be chosen, or if the chosen one has no logits.

@@ -62,12 +62,12 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def convention(name: str, width_px: int, height_px: int) -> InputSpec:
+def convention_spec(name: str, width_px: int, height_px: int) -> InputSpec:
     """Return a framework's preprocessing for an input of this size; raises ManifestError for an unknown name."""
-    return msgspec.convert(sized(values_of(name), width_px, height_px), InputSpec)
+    return msgspec.convert(with_size(convention_values(name), width_px, height_px), InputSpec)
 
 
-def values_of(name: str) -> dict[str, Any]:
+def convention_values(name: str) -> dict[str, Any]:
     """Return the values of a convention; raises ManifestError for an unknown name."""
     if name not in CONVENTIONS:
         near = did_you_mean(name, CONVENTIONS)
@@ -75,7 +75,7 @@ def values_of(name: str) -> dict[str, Any]:
     return CONVENTIONS[name]
 
 
-def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
+def with_size(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
     """Return the values of an InputSpec for a convention and an input of this size."""
     values = {**spec, "width_px": width_px, "height_px": height_px}
     share = values.pop("crop_share", None)
@@ -85,11 +85,11 @@ def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]
     return values
 
 
-def changed(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
+def changed_values(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """Return the values of `spec` with `options` applied. like: a convention that replaces `spec` except for its size.
 
     Raises ManifestError for an unknown convention.
     """
-    before = spec if like is None else convention(like, spec.width_px, spec.height_px)
+    before = spec if like is None else convention_spec(like, spec.width_px, spec.height_px)
     resized = {"crop": "center", "resize_px": None} if options.get("resize", before.resize) != before.resize else {}
     return {**msgspec.to_builtins(before), **resized, **options}

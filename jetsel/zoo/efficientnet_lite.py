@@ -48,7 +48,7 @@ _NAMES = {
 """Module and name in a pickle -> what stands for it."""
 
 
-class _Tensors(pickle.Unpickler):
+class _TensorUnpickler(pickle.Unpickler):
     """Unpickles tensors, and refuses every other class and function without importing it."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -63,10 +63,10 @@ class _Tensors(pickle.Unpickler):
         return key, kind
 
 
-def tensors_in(content: bytes) -> dict[str, NDArray[Any]]:
+def read_tensors(content: bytes) -> dict[str, NDArray[Any]]:
     """Return the tensors, float32 or int64, by name. content: of the file."""
     file = io.BytesIO(content)
-    *_, views, keys = [_Tensors(file).load() for _ in range(5)]
+    *_, views, keys = [_TensorUnpickler(file).load() for _ in range(5)]
     kinds = dict(storage for storage, *_ in views.values())
     storages, tensors = {}, {}
     for key in keys:
@@ -78,7 +78,7 @@ def tensors_in(content: bytes) -> dict[str, NDArray[Any]]:
     return tensors
 
 
-def digest(tensors: Tensors) -> str:
+def tensors_sha256(tensors: Tensors) -> str:
     """Return the sha256 of the tensors in the order of their names, in hexadecimal."""
     total = hashlib.sha256()
     for name in sorted(tensors):
@@ -94,10 +94,10 @@ def graph_of(tensors: Tensors, variant: str) -> ModelProto:
     Batch normalisations are folded into the convolutions. Padding is SAME, which depends on the image's size, so one
     graph serves every size. Raises KeyError if the tensors are of another architecture.
     """
-    return _Graph(tensors).model(DEPTHS[variant])
+    return _GraphBuilder(tensors).model(DEPTHS[variant])
 
 
-class _Graph:
+class _GraphBuilder:
     """Collects the nodes and constants of a graph."""
 
     def __init__(self, tensors: Tensors) -> None:

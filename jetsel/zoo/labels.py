@@ -40,7 +40,7 @@ _UNCLEAR = (
 _INSIDE = ("id2label", "label2id", "names", "labels", "classes", "categories", "class_to_idx")  # keys in objects
 
 
-def listed(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
+def parse_class_names(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
     """Return the classes in a text in order, each a name, or an identifier, a tab and names.
 
     source: of the text, for messages. tell: takes a line for the owner. Raises ManifestError if the text is unclear.
@@ -49,21 +49,21 @@ def listed(text: str, source: str, tell: Callable[[str], None]) -> list[str]:
         text = yaml["literal"] or yaml["block"] or yaml["row"].replace(",", "\n")
     literal = re.sub(r"^\w+\s*[=:]\s*(?=[\[({])", "", text.strip())
     if re.match(r"""[\[{]|\(\s*["']""", literal):
-        rows = _of_value(_parsed(literal, source), source)
+        rows = _names_in_value(_parse_literal(literal, source), source)
     else:
-        rows = _of_lines(text.rstrip().splitlines(), source, tell)
+        rows = _names_in_lines(text.rstrip().splitlines(), source, tell)
     matches = [one for row in rows if (one := _IDENTIFIED.fullmatch(row.strip())) and "\t" not in row]
     return rows if len(matches) < len(rows) else [f"{one[1]}\t{one[2]}" for one in matches]
 
 
-def _of_lines(lines: list[str], source: str, tell: Callable[[str], None]) -> list[str]:
+def _names_in_lines(lines: list[str], source: str, tell: Callable[[str], None]) -> list[str]:
     if len(lines) > 1 and _HEADER.fullmatch(_unquoted(lines[0])) and not _QUOTED.fullmatch(lines[0].strip()):
         tell(f"{source}: its first line, {lines.pop(0)}, is left out as a header: if it is a class, put it in quotes")
     if all(line.lstrip().startswith("- ") for line in lines):  # a YAML list
         lines = [line.lstrip()[2:] for line in lines]
     plain = [_unquoted(line) for line in lines]
     are_names = [_QUOTED.fullmatch(line.strip()) is not None for line in lines]
-    rows = plain if any(are_names) else _counted(plain, source) or plain
+    rows = plain if any(are_names) else _names_by_number(plain, source) or plain
     for row, is_name in zip(rows, are_names, strict=True):
         name, _, names = row.strip().partition("\t")
         if not is_name and name != names and re.match(r"""["']|.*["']$""", name):
@@ -77,7 +77,7 @@ def _unquoted(line: str) -> str:
     return line if "\t" in line or plain == line.strip() else plain
 
 
-def _counted(lines: Sequence[str], source: str) -> list[str]:
+def _names_by_number(lines: Sequence[str], source: str) -> list[str]:
     """Return the names sorted by the numbers on their lines, nothing if the lines are not numbered."""
     for form in _NUMBERED:
         matches = [one for line in lines if (one := form.fullmatch(line.strip().removesuffix(",")))]
@@ -89,7 +89,7 @@ def _counted(lines: Sequence[str], source: str) -> list[str]:
             continue
         is_marked = all(one["mark"].strip(" ") for one in matches)
         is_clear = is_marked or (20 * alike <= len(names) and (min(numbers) == 0 or numbers == sorted(numbers)))
-        in_order = _in_order(numbers, names)
+        in_order = _sort_by_count(numbers, names)
         if is_first and in_order == names and all("\t" in line for line in lines):
             return list(lines)  # a labels file with numbers as identifiers
         if in_order and is_clear:
@@ -99,40 +99,40 @@ def _counted(lines: Sequence[str], source: str) -> list[str]:
     return []
 
 
-def _in_order(numbers: Sequence[int], names: Sequence[Any]) -> list[Any]:
+def _sort_by_count(numbers: Sequence[int], names: Sequence[Any]) -> list[Any]:
     """Return the names sorted by their numbers, nothing unless the numbers count from 0 or 1 without gaps."""
     first = min(numbers, default=0)
     is_count = first in (0, 1) and sorted(numbers) == list(range(first, first + len(numbers)))
     return [name for _, name in sorted(zip(numbers, names, strict=True))] if is_count else []
 
 
-def _parsed(literal: str, source: str) -> Any:
+def _parse_literal(literal: str, source: str) -> Any:
     try:
-        return json.loads(literal, object_pairs_hook=lambda pairs: _object(source, pairs))
+        return json.loads(literal, object_pairs_hook=lambda pairs: _object_without_repeats(source, pairs))
     except (ValueError, RecursionError) as error:
         with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return ast.literal_eval(literal)
         raise ManifestError(f"{source}: begins like a JSON list, but: {error}; write one name on each line") from None
 
 
-def _object(source: str, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+def _object_without_repeats(source: str, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     if len(dict(pairs)) < len(pairs):
         raise ManifestError(f"{source}: one of its objects has a key or a number twice: correct it")
     return dict(pairs)
 
 
-def _of_value(value: Any, source: str) -> list[str]:
+def _names_in_value(value: Any, source: str) -> list[str]:
     """Return the names in a list, or in an object of names by number or numbers by name, perhaps under a known key."""
     if value and isinstance(value, list) and all(isinstance(one, dict) and {"id", "name"} <= set(one) for one in value):
-        value = _object(source, [(str(one["id"]), one["name"]) for one in value])
+        value = _object_without_repeats(source, [(str(one["id"]), one["name"]) for one in value])
     if isinstance(value, dict):
         inner = next((value[key] for key in _INSIDE if isinstance(value.get(key), dict | list)), None)
         if inner is not None:
-            return _of_value(inner, source)
+            return _names_in_value(inner, source)
         by_name = all(isinstance(number, int) for number in value.values())
         numbers, names = (value.values(), value.keys()) if by_name else (value.keys(), value.values())
         if all(str(number).isdecimal() for number in numbers):
-            value = _in_order([int(number) for number in numbers], list(names))
+            value = _sort_by_count([int(number) for number in numbers], list(names))
             if not value:
                 raise ManifestError(f"{source}: {_UNCLEAR}")
     entries = value if isinstance(value, list | tuple) else [value]
@@ -164,12 +164,15 @@ class Labels:
 
         Names that equal the identifier are one name, which may contain commas. Raises ManifestError for invalid lines.
         """
-        return cls.parse(_content(path), path)
+        return cls.parse(_read_content(path), path)
 
     @classmethod
     def parse(cls, content: bytes, source: Path | str) -> Labels:
         """Parse a file's content, see `read`. source: for messages."""
-        rows = [_row(source, number, line) for number, line in enumerate(_text(content, source).splitlines(), 1)]
+        rows = [
+            _parse_row(source, number, line)
+            for number, line in enumerate(_decode_utf8(content, source).splitlines(), 1)
+        ]
         if not rows:
             raise ManifestError(f"{source}: no labels; each line is an identifier, a tab and English names")
         wnids = tuple(wnid for wnid, _ in rows)
@@ -192,18 +195,18 @@ class Labels:
         return f"{family}.{self.sha256[:12]}.tsv"
 
 
-def labels_text(path: Path) -> str:
+def read_labels_text(path: Path) -> str:
     """Return the text of a file with class names; raises ManifestError if it cannot be read."""
-    return _text(_content(path), path).removeprefix("\ufeff")  # Windows' mark of UTF-8
+    return _decode_utf8(_read_content(path), path).removeprefix("\ufeff")  # Windows' mark of UTF-8
 
 
-def labels_in(text: str, source: str, tell: Callable[[str], None] = lambda _line: None) -> Labels:
+def labels_from_text(text: str, source: str, tell: Callable[[str], None] = lambda _line: None) -> Labels:
     """Return the labels in a text with classes in the order of the outputs.
 
-    The text is a labels file, which stays unchanged, or a list that `listed` reads. source: of the text, for messages.
-    tell: takes a line for the owner. Raises ManifestError if the text is unclear.
+    The text is a labels file, which stays unchanged, or a list that `parse_class_names` reads.
+    source: of the text, for messages. tell: takes a line for the owner. Raises ManifestError if the text is unclear.
     """
-    names = listed(text, source, tell)
+    names = parse_class_names(text, source, tell)
     if names and all("\t" in name.strip() for name in names):
         table = text if names == text.rstrip().splitlines() else "".join(f"{row}\n" for row in names)
         return Labels.parse(table.encode(), source)
@@ -213,10 +216,10 @@ def labels_in(text: str, source: str, tell: Callable[[str], None] = lambda _line
         tell(f"{source}: several classes are called {shared[0]}: their identifiers have their numbers, as in {example}")
     first = {name.split(",")[0].strip() for name in names}
     are_synonyms = 20 * (len(names) - len(first)) <= len(names) and not any(name.isdecimal() for name in first)
-    return labels_of(names, source, synonyms=are_synonyms)
+    return labels_from_names(names, source, synonyms=are_synonyms)
 
 
-def labels_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> Labels:
+def labels_from_names(names: Sequence[str], source: str, *, synonyms: bool = False) -> Labels:
     """Return the labels of classes that have only names.
 
     synonyms: whether commas separate several names of one class; the first name is then the identifier. If classes
@@ -242,14 +245,14 @@ def labels_of(names: Sequence[str], source: str, *, synonyms: bool = False) -> L
     return Labels.parse("".join(rows).encode(), source)
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     try:
         return read_bounded(path, MAX_BYTES)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; put the labels file there") from error
 
 
-def _text(content: bytes, source: Path | str) -> str:
+def _decode_utf8(content: bytes, source: Path | str) -> str:
     if b"\0" in content[:64]:
         raise ManifestError(f"{source}: in UTF-16, which Windows calls Unicode; save it as UTF-8")
     try:
@@ -258,7 +261,7 @@ def _text(content: bytes, source: Path | str) -> str:
         raise ManifestError(f"{source}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
 
 
-def _row(source: Path | str, number: int, line: str) -> tuple[str, str]:
+def _parse_row(source: Path | str, number: int, line: str) -> tuple[str, str]:
     columns = [column.strip() for column in line.split("\t")]
     first, names = columns[0], columns[-1]
     if len(columns) != 2 or not first or not (names == first or names.split(",")[0].strip()):

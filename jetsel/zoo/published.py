@@ -13,7 +13,7 @@ from jetsel.base.errors import DownloadError, ManifestError, did_you_mean, pip_i
 from jetsel.zoo.adding import ModelDescription
 from jetsel.zoo.conventions import CROPPED
 from jetsel.zoo.export import export
-from jetsel.zoo.labels import labels_of
+from jetsel.zoo.labels import labels_from_names
 from jetsel.zoo.manifest import Provenance
 from jetsel.zoo.pretrained import NAME, PretrainedModel
 
@@ -23,7 +23,7 @@ NEEDS_TORCH = f"torch and torchvision are needed to pull: {pip_install('export')
 TOLERANCE = 1e-4  # largest difference between torch and ONNX Runtime, as a share of the largest logit
 
 
-def published(
+def pull_from_torchvision(
     reference: str, weights: str, mirror: str | None, folder: Path, tell: Callable[[str], None]
 ) -> PretrainedModel:
     """Download the weights of `torchvision:MODEL` into `folder`, and export them there.
@@ -39,10 +39,10 @@ def published(
         import torchvision
     except ImportError as error:
         raise ManifestError(NEEDS_TORCH) from error
-    chosen = _chosen(torchvision, name, weights)
+    chosen = _find_weights(torchvision, name, weights)
     file = chosen.url.rpartition("/")[2]
     tell(f"fetching {file}")
-    _fetch(chosen.url if mirror is None else f"{mirror.rstrip('/')}/{file}", name, folder)
+    _download_checkpoint(chosen.url if mirror is None else f"{mirror.rstrip('/')}/{file}", name, folder)
     tell("exporting it to ONNX")
     net = torchvision.models.get_model(name, weights=chosen, progress=False)  # finds the checkpoint in `folder`
     preset = chosen.transforms()
@@ -54,9 +54,9 @@ def published(
         name=name,
         family=None,
         likely_family=data.lower(),
-        labels=labels_of(list(chosen.meta["categories"]), reference),
+        labels=labels_from_names(list(chosen.meta["categories"]), reference),
         labels_from=Path(reference),
-        spec=spec_of(preset),
+        spec=preset_values(preset),
         input_px=(side_px, side_px),
         provenance=Provenance(
             source=f"torchvision {torchvision.__version__} {name}, weights {chosen.name} ({file})",
@@ -68,7 +68,7 @@ def published(
     return PretrainedModel(onnx, description, example, TOLERANCE)
 
 
-def _chosen(torchvision: Any, name: str, weights: str) -> Any:
+def _find_weights(torchvision: Any, name: str, weights: str) -> Any:
     """Return the member of the model's enumeration of weights; raises ManifestError for unknown names."""
     classifiers = torchvision.models.list_models(module=torchvision.models)
     if name not in classifiers:
@@ -80,7 +80,7 @@ def _chosen(torchvision: Any, name: str, weights: str) -> Any:
     return all_weights[weights]
 
 
-def _fetch(place: str, name: str, folder: Path) -> None:
+def _download_checkpoint(place: str, name: str, folder: Path) -> None:
     """Download a checkpoint to the place where torch looks for it, and verify its hash and that it holds only tensors.
 
     torchvision's own loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forgery.
@@ -103,7 +103,7 @@ def _fetch(place: str, name: str, folder: Path) -> None:
         raise DownloadError(f"{place}: {error}; try again, or name another mirror with --from URL") from error
 
 
-def spec_of(preset: Any) -> dict[str, Any]:
+def preset_values(preset: Any) -> dict[str, Any]:
     """Return torchvision's evaluation preset as values of InputSpec: resize the shorter side, crop, normalise."""
     kind = preset.interpolation.value
     return {

@@ -25,8 +25,8 @@ _WITH_WEIGHTS = ("Conv", "Gemm")
 _BOUNDS = ("Clip", "Relu")
 
 
-def tensors(model: ModelProto) -> list[str]:
-    """Return the tensors whose ranges `quantised` needs, in the graph's order.
+def tensors_to_quantise(model: ModelProto) -> list[str]:
+    """Return the tensors whose ranges `quantise` needs, in the graph's order.
 
     These are the input, inputs of convolutions and dense layers, and outputs of convolutions and sums after clipping.
     """
@@ -42,7 +42,7 @@ def tensors(model: ModelProto) -> list[str]:
     return names
 
 
-def quantised(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelProto:
+def quantise(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelProto:
     """Return the model with its convolutions and dense layers in 8 bits.
 
     model: its Conv and Gemm nodes have constant weights, output channels first, and a bias. ranges: of each quantised
@@ -66,12 +66,12 @@ class _Quantiser:
         self.made.graph.ClearField("node")
         self._symmetric = symmetric
         self._constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-        self._scales = {name: _scale_of(*limits, symmetric=symmetric) for name, limits in ranges.items()}
+        self._scales = {name: _scale_and_zero_point(*limits, symmetric=symmetric) for name, limits in ranges.items()}
 
     def copy_node(self, node: NodeProto) -> None:
         """Copy a node; quantise its weights if it has any, and its outputs if they have a range."""
         made = copy.deepcopy(node)
-        made.input[:] = [_after(name) if name in self._scales else name for name in node.input]
+        made.input[:] = [_dequantised_name(name) if name in self._scales else name for name in node.input]
         if node.op_type in _WITH_WEIGHTS:
             made.input[1:] = self._weights(*node.input)
         self.made.graph.node.append(made)
@@ -89,11 +89,11 @@ class _Quantiser:
         spread = scale.reshape(-1, *[1] * (kernel.ndim - 1))
         self._dequantise(weight, np.clip(np.rint(kernel / spread), -127, 127).astype(np.int8), scale)
         if self._symmetric:
-            return [_after(weight), bias]
+            return [_dequantised_name(weight), bias]
         scale = scale * self._scales[given][0]
         whole = np.rint(offset.astype(np.float64) / scale).astype(np.int32)
         self._dequantise(bias, whole, scale)
-        return [_after(weight), _after(bias)]
+        return [_dequantised_name(weight), _dequantised_name(bias)]
 
     def split(self, name: str) -> None:
         """Add nodes that quantise a tensor and dequantise it for its readers, if the tensor has a range."""
@@ -102,12 +102,12 @@ class _Quantiser:
         scale, zero = self._scales[name]
         parameters = [self._constant(f"{name}.scale", scale), self._constant(f"{name}.zero", zero)]
         self._add("QuantizeLinear", [name, *parameters], f"{name}.quantised")
-        self._add("DequantizeLinear", [f"{name}.quantised", *parameters], _after(name))
+        self._add("DequantizeLinear", [f"{name}.quantised", *parameters], _dequantised_name(name))
 
     def _dequantise(self, name: str, whole: NDArray[Any], scale: NDArray[np.float32]) -> None:
         constants = {"quantised": whole, "scale": scale, "zero": np.zeros(len(scale), whole.dtype)}
         names = [self._constant(f"{name}.{part}", values) for part, values in constants.items()]
-        self._add("DequantizeLinear", names, _after(name), axis=0)
+        self._add("DequantizeLinear", names, _dequantised_name(name), axis=0)
 
     def _constant(self, name: str, values: Any) -> str:
         self.made.graph.initializer.append(numpy_helper.from_array(np.array(values), name))
@@ -117,11 +117,11 @@ class _Quantiser:
         self.made.graph.node.append(helper.make_node(kind, given, [made], name=made, **attributes))
 
 
-def _after(name: str) -> str:
+def _dequantised_name(name: str) -> str:
     return f"{name}.dequantised"
 
 
-def _scale_of(least: float, largest: float, *, symmetric: bool) -> tuple[np.float32, Any]:
+def _scale_and_zero_point(least: float, largest: float, *, symmetric: bool) -> tuple[np.float32, Any]:
     """Return the scale and zero point for values between `least` and `largest`; 0 is always exact."""
     least, largest = min(float(least), 0.0), max(float(largest), 0.0)
     if symmetric:

@@ -130,7 +130,7 @@ def scan(directories: Iterable[Path]) -> Zoo:
             continue
         for path in paths:
             try:
-                family = _family_with(path, families)
+                family = _family_with_model(path, families)
                 families[family.name] = family
             except ManifestError as error:  # noqa: PERF203  # a broken manifest must not hide the others
                 broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
@@ -158,15 +158,15 @@ def verify(model: Model) -> bytes:
     return content
 
 
-def _family_with(path: Path, families: Mapping[str, Family]) -> Family:
+def _family_with_model(path: Path, families: Mapping[str, Family]) -> Family:
     """Return the family of one manifest's model, with this model; the family's first model sets the labels.
 
     Raises ManifestError if the manifest cannot be used.
     """
-    manifest = read_manifest(_beside(path, "manifest", path.name))
-    labels = Labels.read(_beside(path, "labels", manifest.labels))
+    manifest = read_manifest(_file_beside(path, "manifest", path.name))
+    labels = Labels.read(_file_beside(path, "labels", manifest.labels))
     for name in manifest.files:
-        _beside(path, "file", name)
+        _file_beside(path, "file", name)
     family = families.get(manifest.family, Family(manifest.family, labels, ()))
     if family.labels.content != labels.content:
         raise ManifestError(
@@ -180,7 +180,7 @@ def _family_with(path: Path, families: Mapping[str, Family]) -> Family:
     return replace(family, models=tuple(models))
 
 
-def _beside(manifest: Path, key: str, name: str) -> Path:
+def _file_beside(manifest: Path, key: str, name: str) -> Path:
     """Return a file in the manifest's folder; raises ManifestError if it is missing or a link out of the folder."""
     path = manifest.parent / name
     if path.resolve().parent != manifest.parent.resolve():
@@ -200,7 +200,7 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
         return [*planned, *map(Path, models.paths)]
     folders = [*([STARTER] if models.starter else []), *map(Path, models.paths)]
     own = state_folder("models", environment)
-    if _stands(own) and own not in folders:
+    if _exists(own) and own not in folders:
         folders.append(own)
     return folders
 
@@ -209,13 +209,13 @@ def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
     """Return the folders PLACE-FAMILY that `jetsel agent` installed, in the plan's order; raises ConfigError."""
     current = agent_folder(environment) / "installed" / "current"
     try:
-        return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
+        return sorted(path for path in current.iterdir() if path.is_dir()) if _exists(current) else []
     except FileNotFoundError:
         repair = "remove it, and run `jetsel agent run`, which installs the plan again"
         raise ConfigError(f"{current}: does not point to a folder: {repair}") from None
 
 
-def _stands(folder: Path) -> bool:
+def _exists(folder: Path) -> bool:
     """Whether the folder exists. One that this user may not enter counts, so that the scan reports it."""
     try:
         folder.lstat()
