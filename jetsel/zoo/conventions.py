@@ -70,18 +70,18 @@ def convention_spec(name: str, width_px: int, height_px: int) -> InputSpec:
 def convention_values(name: str) -> dict[str, Any]:
     """Return the values of a convention; raises ManifestError for an unknown name."""
     if name not in CONVENTIONS:
-        near = did_you_mean(name, CONVENTIONS)
-        raise ManifestError(f"there is no convention {name}{near}: use one of {', '.join(CONVENTIONS)}")
+        suggestion = did_you_mean(name, CONVENTIONS)
+        raise ManifestError(f"there is no convention {name}{suggestion}: use one of {', '.join(CONVENTIONS)}")
     return CONVENTIONS[name]
 
 
-def with_size(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
+def with_size(convention: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
     """Return the values of an InputSpec for a convention and an input of this size."""
-    values = {**spec, "width_px": width_px, "height_px": height_px}
-    share = values.pop("crop_share", None)
-    if share is not None and values["resize"] == "shorter-side" and values.get("resize_px") is None:
+    values = {**convention, "width_px": width_px, "height_px": height_px}
+    crop_share = values.pop("crop_share", None)
+    if crop_share is not None and values["resize"] == "shorter-side" and values.get("resize_px") is None:
         longer_px = max(width_px, height_px)
-        values["resize_px"] = max(longer_px, min(int(longer_px / share + 1e-6), MAX_SIDE_PX))
+        values["resize_px"] = max(longer_px, min(int(longer_px / crop_share + 1e-6), MAX_SIDE_PX))
     return values
 
 
@@ -90,6 +90,8 @@ def changed_values(spec: InputSpec, like: str | None, options: dict[str, Any]) -
 
     Raises ManifestError for an unknown convention.
     """
-    before = spec if like is None else convention_spec(like, spec.width_px, spec.height_px)
-    resized = {"crop": "center", "resize_px": None} if options.get("resize", before.resize) != before.resize else {}
-    return {**msgspec.to_builtins(before), **resized, **options}
+    base_spec = spec if like is None else convention_spec(like, spec.width_px, spec.height_px)
+    reset_geometry = (
+        {"crop": "center", "resize_px": None} if options.get("resize", base_spec.resize) != base_spec.resize else {}
+    )
+    return {**msgspec.to_builtins(base_spec), **reset_geometry, **options}
