@@ -1,7 +1,7 @@
-"""The preprocessing conventions of frameworks that train classifiers, by the names that `--like` takes.
+"""How frameworks prepare the images of classifiers (conventions), by the names that the option `--like` takes.
 
-A convention is a dict of InputSpec without the size. `crop_share`, the share of the shorter side that the crop keeps,
-may replace `resize_px`. The comment above each convention gives its source.
+A convention is a dict of the values of InputSpec without the size. `crop_share`, the share of the shorter side that the
+crop keeps, may replace `resize_px`. The comment above each convention gives its source.
 """
 
 from __future__ import annotations
@@ -29,12 +29,7 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
     # ultralytics 8.4, ultralytics/data/augment.py: classify_transforms, with DEFAULT_MEAN and DEFAULT_STD.
     "ultralytics": {**CROPPED, **SCALED, "interpolation": "antialiased-bilinear"},
     # torchvision 0.28, torchvision/transforms/_presets.py: ImageClassification; 256 for 224 is its `resize_size`.
-    "torchvision": {
-        **CROPPED,
-        **STANDARDISED,
-        "interpolation": "antialiased-bilinear",
-        "crop_share": 224 / 256,
-    },
+    "torchvision": {**CROPPED, **STANDARDISED, "interpolation": "antialiased-bilinear", "crop_share": 224 / 256},
     # timm 1.0, timm/data/constants.py: DEFAULT_CROP_PCT and IMAGENET_DEFAULT_MEAN; timm/data/transforms_factory.py.
     "timm": {**CROPPED, **STANDARDISED, "interpolation": "antialiased-bicubic", "crop_share": 0.875},
     # Keras 3, keras/src/applications/imagenet_utils.py: preprocess_input(mode="caffe"), its default (ResNet50, VGG16);
@@ -63,12 +58,12 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 
 
 def convention_spec(name: str, width_px: int, height_px: int) -> InputSpec:
-    """Return a framework's preprocessing for an input of this size; raises ManifestError for an unknown name."""
+    """Return a framework's preprocessing for a model with this input size; raises ManifestError for an unknown name."""
     return msgspec.convert(with_size(convention_values(name), width_px, height_px), InputSpec)
 
 
 def convention_values(name: str) -> dict[str, Any]:
-    """Return the values of a convention; raises ManifestError for an unknown name."""
+    """Return the convention of a framework; raises ManifestError, which lists the names, for an unknown one."""
     if name not in CONVENTIONS:
         suggestion = did_you_mean(name, CONVENTIONS)
         raise ManifestError(f"there is no convention {name}{suggestion}: use one of {', '.join(CONVENTIONS)}")
@@ -76,7 +71,7 @@ def convention_values(name: str) -> dict[str, Any]:
 
 
 def with_size(convention: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
-    """Return the values of an InputSpec for a convention and an input of this size."""
+    """Return the values of InputSpec for a convention and an input size: `crop_share` becomes `resize_px`."""
     values = {**convention, "width_px": width_px, "height_px": height_px}
     crop_share = values.pop("crop_share", None)
     if crop_share is not None and values["resize"] == "shorter-side" and values.get("resize_px") is None:
@@ -86,12 +81,10 @@ def with_size(convention: dict[str, Any], width_px: int, height_px: int) -> dict
 
 
 def changed_values(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of `spec` with `options` applied. like: a convention that replaces `spec` except for its size.
+    """Return the values of `spec` with `options` applied; raises ManifestError if the convention is unknown.
 
-    Raises ManifestError for an unknown convention.
+    like: name of a convention that replaces all of `spec` but its size before, or None.
     """
     base_spec = spec if like is None else convention_spec(like, spec.width_px, spec.height_px)
-    reset_geometry = (
-        {"crop": "center", "resize_px": None} if options.get("resize", base_spec.resize) != base_spec.resize else {}
-    )
-    return {**msgspec.to_builtins(base_spec), **reset_geometry, **options}
+    is_new = options.get("resize", base_spec.resize) != base_spec.resize  # then the old crop does not fit
+    return {**msgspec.to_builtins(base_spec), **({"crop": "center", "resize_px": None} if is_new else {}), **options}

@@ -162,7 +162,7 @@ def ultralytics_values(metadata: Values) -> Values:
 
 
 def custom_vision_values(metadata: Values) -> Values:
-    """Read Custom Vision's metadata: https://github.com/Azure-Samples/customvision-export-samples, samples/python/onnx."""
+    """Read Custom Vision's metadata: github.com/Azure-Samples/customvision-export-samples, samples/python/onnx."""
     kinds = f"{metadata.get('DomainType', '')} {metadata.get('CustomVision.Postprocess.Method', '')}".strip()
     if "Detection" in kinds or "MultiLabel" in kinds:
         raise ManifestError(

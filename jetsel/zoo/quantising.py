@@ -31,13 +31,13 @@ def tensors_to_quantise(model: ModelProto) -> list[str]:
     These are the input, inputs of convolutions and dense layers, and outputs of convolutions and sums after clipping.
     """
     nodes = model.graph.node
-    bounded = {node.input[0] for node in nodes if node.op_type in _BOUNDS}
-    read = {node.input[0] for node in nodes if node.op_type in _WITH_WEIGHTS}
+    clipped_later = {node.input[0] for node in nodes if node.op_type in _BOUNDS}
+    weighted_inputs = {node.input[0] for node in nodes if node.op_type in _WITH_WEIGHTS}
     names = [model.graph.input[0].name]
     for node in nodes:
         (name, *_) = node.output
-        is_whole = node.op_type in ("Conv", "Add", *_BOUNDS) and name not in bounded
-        if is_whole or name in read:
+        is_result = node.op_type in ("Conv", "Add", *_BOUNDS) and name not in clipped_later
+        if is_result or name in weighted_inputs:
             names.append(name)
     return names
 
@@ -70,29 +70,29 @@ class _Quantiser:
 
     def copy_node(self, node: NodeProto) -> None:
         """Copy a node; quantise its weights if it has any, and its outputs if they have a range."""
-        made = copy.deepcopy(node)
-        made.input[:] = [_dequantised_name(name) if name in self._scales else name for name in node.input]
+        copied = copy.deepcopy(node)
+        copied.input[:] = [_dequantised_name(name) if name in self._scales else name for name in node.input]
         if node.op_type in _WITH_WEIGHTS:
-            made.input[1:] = self._weights(*node.input)
-        self.made.graph.node.append(made)
+            copied.input[1:] = self._weights(*node.input)
+        self.made.graph.node.append(copied)
         for name in node.output:
             self.split(name)
 
-    def _weights(self, given: str, weight: str, bias: str) -> list[str]:
+    def _weights(self, input_name: str, weight: str, bias: str) -> list[str]:
         """Add a node's 8-bit weights and its bias, and return the names of the tensors that the node then reads."""
-        kernel, offset = self._constants[weight], self._constants[bias]
+        kernel, bias_values = self._constants[weight], self._constants[bias]
         largest = np.abs(kernel.reshape(len(kernel), -1)).max(axis=1)
         scale = (np.maximum(largest, np.finfo(np.float32).tiny) / 127).astype(np.float32)
         if not self._symmetric:  # scales keep the bias below 2**30, so that sums fit 32 bits
-            least = np.abs(offset).astype(np.float64) / 2**30 / self._scales[given][0]
-            scale = np.maximum(scale, least).astype(np.float32)
-        spread = scale.reshape(-1, *[1] * (kernel.ndim - 1))
-        self._dequantise(weight, np.clip(np.rint(kernel / spread), -127, 127).astype(np.int8), scale)
+            least_scale = np.abs(bias_values).astype(np.float64) / 2**30 / self._scales[input_name][0]
+            scale = np.maximum(scale, least_scale).astype(np.float32)
+        channel_scale = scale.reshape(-1, *[1] * (kernel.ndim - 1))
+        self._dequantise(weight, np.clip(np.rint(kernel / channel_scale), -127, 127).astype(np.int8), scale)
         if self._symmetric:
             return [_dequantised_name(weight), bias]
-        scale = scale * self._scales[given][0]
-        whole = np.rint(offset.astype(np.float64) / scale).astype(np.int32)
-        self._dequantise(bias, whole, scale)
+        scale = scale * self._scales[input_name][0]
+        bias_integers = np.rint(bias_values.astype(np.float64) / scale).astype(np.int32)
+        self._dequantise(bias, bias_integers, scale)
         return [_dequantised_name(weight), _dequantised_name(bias)]
 
     def split(self, name: str) -> None:
@@ -104,8 +104,8 @@ class _Quantiser:
         self._add("QuantizeLinear", [name, *parameters], f"{name}.quantised")
         self._add("DequantizeLinear", [f"{name}.quantised", *parameters], _dequantised_name(name))
 
-    def _dequantise(self, name: str, whole: NDArray[Any], scale: NDArray[np.float32]) -> None:
-        constants = {"quantised": whole, "scale": scale, "zero": np.zeros(len(scale), whole.dtype)}
+    def _dequantise(self, name: str, integers: NDArray[Any], scale: NDArray[np.float32]) -> None:
+        constants = {"quantised": integers, "scale": scale, "zero": np.zeros(len(scale), integers.dtype)}
         names = [self._constant(f"{name}.{part}", values) for part, values in constants.items()]
         self._add("DequantizeLinear", names, _dequantised_name(name), axis=0)
 
@@ -113,8 +113,8 @@ class _Quantiser:
         self.made.graph.initializer.append(numpy_helper.from_array(np.array(values), name))
         return name
 
-    def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> None:
-        self.made.graph.node.append(helper.make_node(kind, given, [made], name=made, **attributes))
+    def _add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
+        self.made.graph.node.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
 
 
 def _dequantised_name(name: str) -> str:
