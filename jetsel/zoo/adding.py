@@ -30,10 +30,10 @@ CheckPreprocessing = Callable[[Weights, Labels, Manifest | None], Preprocessing 
 class ModelDescription(FamilyRequest):
     """What to write into a new model's manifest, and how to read its file.
 
-    spec: values of InputSpec without the size, see zoo/conventions.py. input_px: width and height, None for the graph's.
-    output: name of the tensor of logits, None to find it. exclusive: True if each image has one class although the
-    model ends in a sigmoid. weights: base name for a file that several models share, None for one of its own. tensors,
-    preprocessing: see Manifest. provenance: the `origin` here replaces its own.
+    spec: values of InputSpec without the size (zoo/conventions.py). input_px: width and height, None for the graph's.
+    output: tensor of logits, None to find it. exclusive: each image has one class although the model ends in a sigmoid.
+    weights: base name for a file that several models share, or None. provenance: `origin` here replaces its own.
+    tensors, preprocessing: see Manifest.
     """
 
     name: str
@@ -64,10 +64,7 @@ class AddTarget:
         return cls(scan([folder] if folder.is_dir() else []), default, folder)
 
     def replaced_model(self, family: str, name: str, *, replace: bool) -> Model | None:
-        """Return the model that a new one of this name replaces, None if there is none.
-
-        Raises ManifestError if there is one but `replace` is False, or if it is in another folder than the owner's.
-        """
+        """Return the model of this name to replace, None if there is none; raises ManifestError if it must stay."""
         model = self.zoo.models(family).get(name)
         if model is None:
             return None
@@ -99,11 +96,10 @@ def add_model(
     replace: bool,
     check: CheckPreprocessing | None = None,
 ) -> AddedModel:
-    """Add the model in an ONNX file after a trial run, adapted to jetsel's input and output if it needs that.
+    """Add the model in an ONNX file after a trial run, adapted to jetsel's input and outputs if it needs that.
 
-    replace: True to replace a model of the same name. check: tests the preprocessing, None to trust it; without one in
-    the description it first runs without a manifest. Raises ManifestError, or what `run_trial` and `check` raise; then
-    nothing is added.
+    replace: True to replace a model of the same name. check: tests the preprocessing, None to trust it. Raises
+    ManifestError, or what `run_trial` and `check` raise; then nothing is added.
     """
     name = description.name
     family = choose_family(target.zoo, description, [name], replace=replace)
@@ -164,10 +160,7 @@ def _measured_values(description: ModelDescription, classifier: Classifier, tria
 def derived_manifest(
     parent: Manifest, name: str, sha256: str, labels: Labels, trial: TrialRun, weight_count: int, method: str
 ) -> Manifest:
-    """Return the manifest of a model that was made from `parent`, such as by pruning.
-
-    sha256: of the new ONNX file. labels: of the family. weight_count: numbers in its weights. method: how it was made.
-    """
+    """Return the manifest of a model that was made from `parent` by `method`. sha256: of the new model's ONNX file."""
     origin = parent.provenance
     return parent.changed(
         name=name,

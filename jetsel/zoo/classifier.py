@@ -72,7 +72,7 @@ class Classifier:
     changes: tuple[str, ...]
 
     def served(self) -> bytes:
-        """Return the ONNX file to serve: its input is float32 (n, 3, height, width), its outputs logits and embedding."""
+        """Return the ONNX file's content to serve: float32 (n, 3, height, width) -> logits, and embedding if any."""
         served_model = copy.deepcopy(self.model)
         outputs = {value.name: value.type.tensor_type.elem_type for value in served_model.graph.output}
         front_steps = [step for steps in self.image.steps().values() for step in steps]
@@ -87,10 +87,7 @@ class Classifier:
         return bytes(served_model.SerializeToString())
 
     def spec(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return `values`, those of InputSpec without the size, with the changes that the graph's input type implies.
-
-        Raises ManifestError if the input is grey but mean or std differ between the channels.
-        """
+        """Return values of InputSpec as the graph's input needs them; raises ManifestError if they cannot suit grey."""
         if self.image.kind == "uint8":
             values = {**values, **LEVELS}
         if self.image.channels == 3:
@@ -180,10 +177,9 @@ def _input_size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int
 
 
 def _choose_logits(ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
-    """Return three names: the graph's output to use, the activation behind the logits, and the tensor of logits.
+    """Return the output to use, the activation that it comes from (Softmax, Sigmoid or ""), and the tensor of logits.
 
-    output_name: tensor that the owner chose, or None. exclusive: see ModelDescription. The activation is Softmax,
-    Sigmoid, or "" if the output is the logits. Raises ManifestError if no output can be chosen, or has no logits.
+    output_name: tensor that the owner chose, or None. exclusive: see ModelDescription. Raises ManifestError.
     """
     if output_name is not None and output_name not in ends.makers:
         raise ManifestError(f"computes no {output_name!r}; its outputs are {', '.join(ends.outputs)}")

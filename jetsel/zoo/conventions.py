@@ -81,10 +81,7 @@ def with_size(convention: dict[str, Any], width_px: int, height_px: int) -> dict
 
 
 def changed_values(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of `spec` with `options` applied; raises ManifestError if the convention is unknown.
-
-    like: name of a convention that replaces all of `spec` but its size before, or None.
-    """
+    """Return the values of `spec`, or of the convention `like` with its size, with `options`; raises ManifestError."""
     base_spec = spec if like is None else convention_spec(like, spec.width_px, spec.height_px)
     is_new = options.get("resize", base_spec.resize) != base_spec.resize  # then the old crop does not fit
     return {**msgspec.to_builtins(base_spec), **({"crop": "center", "resize_px": None} if is_new else {}), **options}

@@ -81,8 +81,7 @@ def find_onnx(path: Path) -> Path:
 def describe(file: OnnxFile, options: Sequence[SourceValues], report: Report) -> Description:
     """Return the classes and preprocessing of the model in a file, from options, metadata, and the files beside it.
 
-    report: shows a line to the owner. Raises ManifestError if a source shows that the model is no classifier, or if
-    none names the classes.
+    report: shows a line to the owner. Raises ManifestError if no source names the classes, or if it is no classifier.
     """
     values: Values = {}
     sources: dict[str, str] = {}

@@ -36,8 +36,7 @@ Tensors = Mapping[str, NDArray[Any]]
 _STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
 """Number of blocks and stride of the first block of each row of Table 1; the tensors' shapes give the kernels."""
 
-DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
-"""Variant -> factor of the number of blocks in each stage; the tensors' shapes give the widths."""
+DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}  # factor of the number of blocks; tensors' shapes give the widths
 _NAMES = {
     ("collections", "OrderedDict"): OrderedDict,
     ("torch._utils", "_rebuild_tensor_v2"): lambda *parts: parts,  # (key, dtype) of a storage, offset, shape, stride...
@@ -51,10 +50,7 @@ class _TensorUnpickler(pickle.Unpickler):
     """Unpickles tensors, and refuses every other class and function without importing it."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what replaces a class or function that tensors need; raises UnpicklingError for any other.
-
-        pickle calls this method for each name, and the next one for each reference to a storage.
-        """
+        """Return what replaces a class or function that tensors need; raises UnpicklingError for any other."""
         if (module, name) not in _NAMES:
             raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
         return _NAMES[module, name]
@@ -139,10 +135,7 @@ class _GraphBuilder:
         return onnx_model
 
     def _block(self, input_name: str, prefix: str, stride: int) -> str:
-        """Add an inverted residual block: widen, filter each channel, narrow, and add the input if the shapes agree.
-
-        input_name: tensor to read. prefix: of the block's tensors. stride: of the filter.
-        """
+        """Add an inverted residual block: widen, filter each channel, narrow, and add the input if the shapes agree."""
         last_tensor, expand = input_name, f"{prefix}_expand_conv"
         if f"{expand}.weight" in self._tensors:
             last_tensor = self._convolution(last_tensor, expand, f"{prefix}_bn0")
@@ -156,10 +149,7 @@ class _GraphBuilder:
     def _convolution(
         self, input_name: str, name: str, normalisation: str, *, stride: int = 1, is_bounded: bool = True
     ) -> str:
-        """Add a convolution with its batch normalisation folded in, then ReLU6 if `is_bounded`.
-
-        name, normalisation: prefixes of the tensors' names.
-        """
+        """Add the convolution `name` with a batch normalisation folded in, then ReLU6 if `is_bounded`."""
         mean, variance, gain, shift = (
             self._tensors[f"{normalisation}.{part}"].astype(np.float64)
             for part in ("running_mean", "running_var", "weight", "bias")

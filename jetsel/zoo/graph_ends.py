@@ -31,10 +31,7 @@ _FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: 
 
 
 class GraphEnds:
-    """The outputs of a graph, what they are by the operators that make them, and the way back from them to the logits.
-
-    classes: number of labels. makers: tensor -> node that makes it. Types and shapes are those that onnx infers.
-    """
+    """The outputs of a graph, and the way back from them to the logits. makers: tensor -> node that makes it."""
 
     def __init__(self, model: ModelProto, classes: int) -> None:
         self.outputs = [value.name for value in model.graph.output]
@@ -121,10 +118,7 @@ class GraphEnds:
         return str(node.input[0]) if is_squeezed or subtracts_maximum else tensor
 
     def steps_behind(self, tensor: str) -> tuple[Step, ...]:
-        """Return nodes that convert a tensor of floats to (n, classes) float32; none if it already is that.
-
-        For one number, the second label's logit, MatMul makes two: 0 and the number.
-        """
+        """Return nodes that convert a tensor of floats to (n, classes) float32; they turn one number x into (0, x)."""
         kind, shape = self._type(tensor)
         steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": TensorProto.FLOAT})]
         if shape is not None and (len(shape) != 2 or shape[0] > 1):

@@ -82,11 +82,7 @@ def _unquoted(line: str) -> str:
 
 
 def _names_by_number(lines: Sequence[str], source: str) -> list[str]:
-    """Return the names on lines with class numbers, sorted by number; an empty list if the lines are not numbered.
-
-    A number may also be a part of the name (`gate 1`), so each pattern must fit all lines and look like a count of
-    classes. Raises ManifestError if the lines look numbered but the numbers do not count from 0 or 1.
-    """
+    """Return the names sorted by the numbers on their lines; [] if there are none. Raises ManifestError if unclear."""
     for pattern in _NUMBERED:
         matches = [match for line in lines if (match := pattern.fullmatch(line.strip().removesuffix(",")))]
         numbers, names = [int(match["number"]) for match in matches], [match["name"] for match in matches]
@@ -133,11 +129,7 @@ def _object_without_repeats(source: str, pairs: list[tuple[Any, Any]]) -> dict[A
 
 
 def _names_in_value(value: Any, source: str) -> list[str]:
-    """Return the class names in a decoded value, in the order of the outputs; raises ManifestError for other values.
-
-    It is a list of names or of objects with `id` and `name`, a dict of number -> name or name -> number, or a dict
-    that has one of these under a key in _INSIDE.
-    """
+    """Return the class names in a decoded JSON value, in the outputs' order; raises ManifestError for other values."""
     if value and isinstance(value, list) and all(isinstance(row, dict) and {"id", "name"} <= set(row) for row in value):
         value = _object_without_repeats(source, [(str(row["id"]), row["name"]) for row in value])
     if isinstance(value, dict):
@@ -175,10 +167,9 @@ class Labels:
 
     @classmethod
     def read(cls, path: Path) -> Labels:
-        """Read a labels file, in UTF-8: each line is a class's identifier, a tab, and English names between commas.
+        """Read a UTF-8 file: each line is a class's identifier, a tab, and English names with commas between them.
 
-        If the text after the tab equals the identifier, it is one name, commas included. Raises ManifestError if the
-        file is unreadable or invalid.
+        If the text after the tab equals the identifier, it is one name, commas included. Raises ManifestError.
         """
         return cls.parse(_read_content(path), path)
 
@@ -217,10 +208,7 @@ def read_labels_text(path: Path) -> str:
 
 
 def labels_from_text(text: str, source: str, report: Report = lambda _line: None) -> Labels:
-    """Return the labels in a labels file's text, or in a list of classes that `parse_class_names` reads.
-
-    source: origin of the text, for messages. report: shows a line to the owner. Raises ManifestError if it is unclear.
-    """
+    """Return the labels in the text of a labels file or list of classes; raises ManifestError. source: for messages."""
     names = parse_class_names(text, source, report)
     if names and all("\t" in name.strip() for name in names):
         table = text if names == text.rstrip().splitlines() else "".join(f"{row}\n" for row in names)

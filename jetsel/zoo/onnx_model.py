@@ -72,8 +72,7 @@ def read_model(path: Path) -> ModelProto:
 def model_in(content: bytes, name: str) -> ModelProto:
     """Return the model in an ONNX file's content. name: for messages.
 
-    Raises ManifestError if it is no ONNX file, or if its weights are in another file: the content's hash would not
-    cover them, and ONNX Runtime would open any path.
+    Raises ManifestError for other files, and for external weights: ONNX Runtime would open any path, outside any hash.
     """
     model = _parse_onnx(content, name)
     _include_external_weights(model, name, None, 0)
@@ -95,10 +94,9 @@ def _parse_onnx(content: bytes, name: str) -> ModelProto:
 
 
 def _include_external_weights(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
-    """Copy weights that are in other files into the model's tensors, and return the names of these files.
+    """Copy weights that are in other files of `folder` into the model's tensors, and return these files' names.
 
-    name: for messages. folder: of the files, None if none may be read. most_bytes: limit of these weights. Raises
-    ManifestError, also for a symbolic link, which may lead out of the folder.
+    folder: None if no file may be read. most_bytes: limit. Raises ManifestError, also for a link, as it may lead out.
     """
     files: dict[str, bytes] = {}
     for tensor in [message for message in _nested_messages(model) if isinstance(message, TensorProto)]:
@@ -162,10 +160,7 @@ def chain_nodes(steps: Sequence[Step], input_name: str, output_name: str) -> lis
 
 
 def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str | int]) -> None:
-    """Replace the model's input by float32 images, which the steps convert to the old input.
-
-    sides: the new shape, (n, 3, height, width); a text for a side of any size.
-    """
+    """Replace the model's input by float32 images of shape `sides`, which the steps convert to the old input."""
     value = inputs_of(model)[0]
     name = value.name
     value.CopyFrom(helper.make_tensor_value_info(f"{name}.image", TensorProto.FLOAT, sides))
@@ -174,10 +169,7 @@ def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str |
 
 
 def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step]) -> None:
-    """Add to the model the output `name`, (n, classes) float32, which the steps compute from the tensor `tensor`.
-
-    An output or tensor that has the name already is removed or renamed.
-    """
+    """Add the output `name`, (n, classes) float32: the steps applied to `tensor`. Others of this name give it up."""
     if steps or tensor != name:
         for names in (names for node in model.graph.node for names in (node.input, node.output)):
             names[:] = [f"{name}.before" if old_name == name else old_name for old_name in names]  # frees the name

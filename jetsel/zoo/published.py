@@ -25,11 +25,10 @@ TOLERANCE = 1e-4  # largest difference between torch and ONNX Runtime, as a shar
 def pull_from_torchvision(
     reference: str, weights: str, mirror: str | None, folder: Path, report: Report
 ) -> PretrainedModel:
-    """Download a classifier's weights into `folder`, export it there as ONNX, and return it with torch's answers.
+    """Download the weights of `torchvision:MODEL` into `folder`, export them there, and return torch's answers too.
 
-    reference: torchvision:MODEL. weights: a name in torchvision's enumeration, or DEFAULT. mirror: URL of a folder with
-    the same files, None for torchvision's. report: shows each next step, since steps may take minutes. Raises
-    ManifestError, or DownloadError if another try may succeed.
+    weights: name in torchvision's enumeration, or DEFAULT. mirror: URL with the same files, or None. report: shows each
+    next step, since steps may take minutes. Raises ManifestError, or DownloadError if another try may succeed.
     """
     collection, _, name = reference.partition(":")
     if collection != "torchvision" or not name:
@@ -83,10 +82,9 @@ def _find_weights(torchvision: Any, name: str, weights: str) -> Any:
 
 
 def _download_checkpoint(url: str, model_name: str, folder: Path) -> None:
-    """Download a checkpoint to the place where torch looks for it, and verify its hash and that it holds only tensors.
+    """Download a checkpoint to where torch looks for it, and verify its hash and that it holds only tensors.
 
-    torchvision's own loader runs any code in a checkpoint, and the hash in the file's name is too short to exclude a
-    forgery. model_name: for messages. Raises ManifestError, or DownloadError if another try may succeed.
+    torchvision's own loader runs any code in a checkpoint, and the hash in the name is too short to exclude a forgery.
     """
     import torch
 

@@ -59,7 +59,7 @@ def quantise(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelProt
 
 
 class _Quantiser:
-    """Copies a model with Q/DQ nodes between its nodes; the float weights stay, unused."""
+    """Copies a model, with QuantizeLinear and DequantizeLinear nodes (Q/DQ) added; the float weights stay, unused."""
 
     def __init__(self, model: ModelProto, ranges: Ranges, *, symmetric: bool) -> None:
         self.made = copy.deepcopy(model)
@@ -69,7 +69,7 @@ class _Quantiser:
         self._scales = {name: _scale_and_zero_point(*limits, symmetric=symmetric) for name, limits in ranges.items()}
 
     def copy_node(self, node: NodeProto) -> None:
-        """Copy a node; quantise its weights if it has any, and its outputs if they have a range."""
+        """Copy a node; quantise its weights if it is a Conv or Gemm, and its outputs if they have a range."""
         copied = copy.deepcopy(node)
         copied.input[:] = [_dequantised_name(name) if name in self._scales else name for name in node.input]
         if node.op_type in _WITH_WEIGHTS:
@@ -79,7 +79,7 @@ class _Quantiser:
             self.split(name)
 
     def _weights(self, input_name: str, weight: str, bias: str) -> list[str]:
-        """Add a node's 8-bit weights and its bias, and return the names of the tensors that the node then reads."""
+        """Add a node's quantised weights and bias, and return the names of the tensors that the node then reads."""
         kernel, bias_values = self._constants[weight], self._constants[bias]
         largest = np.abs(kernel.reshape(len(kernel), -1)).max(axis=1)
         scale = (np.maximum(largest, np.finfo(np.float32).tiny) / 127).astype(np.float32)
@@ -96,7 +96,7 @@ class _Quantiser:
         return [_dequantised_name(weight), _dequantised_name(bias)]
 
     def split(self, name: str) -> None:
-        """Add nodes that quantise a tensor and dequantise it for its readers, if the tensor has a range."""
+        """Add nodes that quantise a tensor and dequantise it for the nodes that read it, if it has a range."""
         if name not in self._scales:
             return
         scale, zero = self._scales[name]

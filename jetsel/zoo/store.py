@@ -95,10 +95,7 @@ class Zoo:
         return self.families[family].by_name if family in self.families else {}
 
     def find(self, name: str, family: str | None) -> tuple[Family, Model]:
-        """Return the family and the model of this name; raises UnknownModelError if there is none or several.
-
-        family: name of the family to search, None for all.
-        """
+        """Return the family and model of this name; raises UnknownModelError unless there is one. family: None for all."""
         by_name = {owner: self.models(owner) for owner in self.families if family in (None, owner)}
         owners = [(self.families[owner], models[name]) for owner, models in by_name.items() if name in models]
         if not owners:
@@ -158,10 +155,7 @@ def verify(model: Model) -> bytes:
 
 
 def _family_with_model(path: Path, families: Mapping[str, Family]) -> Family:
-    """Return the family of a manifest's model, with this model added. path: of the manifest. families: read before.
-
-    Raises ManifestError if the manifest cannot be used, or contradicts one that was read before.
-    """
+    """Return the family of the manifest at `path` with its model, beside those in `families`; raises ManifestError."""
     manifest = read_manifest(_file_beside(path, "manifest", path.name))
     labels = Labels.read(_file_beside(path, "labels", manifest.labels))
     for name in manifest.files:
@@ -180,10 +174,7 @@ def _family_with_model(path: Path, families: Mapping[str, Family]) -> Family:
 
 
 def _file_beside(manifest: Path, key: str, name: str) -> Path:
-    """Return the path of a file in the manifest's folder; raises ManifestError if it is missing or a link elsewhere.
-
-    manifest, key: path, and key in it that names the file, for messages.
-    """
+    """Return the path of the file that `key` of a manifest names; raises ManifestError if missing or a link out."""
     path = manifest.parent / name
     if path.resolve().parent != manifest.parent.resolve():
         raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
@@ -208,10 +199,7 @@ def model_folders(models: Models, environment: Mapping[str, str] | None = None) 
 
 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders, named NUMBER-FAMILY, of the plan that `jetsel agent` installed, by number; none without one.
-
-    Raises ConfigError if the link to the installed plan leads nowhere.
-    """
+    """Return the folders NUMBER-FAMILY of the plan that `jetsel agent` installed, sorted; raises ConfigError."""
     current = agent_folder(environment) / "installed" / "current"
     try:
         return sorted(path for path in current.iterdir() if path.is_dir()) if _exists(current) else []
