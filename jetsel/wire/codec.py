@@ -1,4 +1,4 @@
-"""Encodes and decodes the JSON in frame one; the messages' classes define it."""
+"""Encodes and decodes a message's JSON, which is frame one; frame two holds the image of a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_JSON_BYTES = 65_536
 
 
 class MessageHeader(Struct, frozen=True):
-    """The fields read first, so that even a reply to an unknown message has its id."""
+    """The fields that every message has, of any type: read alone from an invalid request, so that its error fits."""
 
     v: Any = None
     type: Any = None
@@ -26,20 +26,20 @@ class MessageHeader(Struct, frozen=True):
 
 _header = msgspec.json.Decoder(MessageHeader)
 _request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-_KINDS = ("classify", "status", "reload")
+_KINDS = ("classify", "status", "reload")  # values of `type`
 _reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _encoder = msgspec.json.Encoder()
-_QUOTED = 150
+_QUOTED = 150  # characters of each end of a long error
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # msgspec passes the last two through
 
 
 def encode(message: Request | Reply) -> bytes:
-    """Return frame one for a message."""
+    """Return a message as JSON, which is frame one."""
     return _encoder.encode(message)
 
 
 def read_id(frame: bytes) -> str | None:
-    """Return the request's id, None if it is unreadable. Replies to invalid requests carry it, too."""
+    """Return the id of a request, which may be invalid otherwise, for the reply; None if it is unreadable."""
     if len(frame) > MAX_JSON_BYTES:
         return None
     try:
@@ -50,10 +50,7 @@ def read_id(frame: bytes) -> str | None:
 
 
 def decode_request(frame: bytes) -> Request:
-    """Return the request in frame one.
-
-    Raises BadRequestError, UnsupportedVersionError or UnknownKindError, each with the repair.
-    """
+    """Return the request in frame one; raises BadRequestError, UnsupportedVersionError or UnknownKindError."""
     if len(frame) > MAX_JSON_BYTES:
         raise BadRequestError(
             f"frame one is longer than the {MAX_JSON_BYTES} bytes that are read: put the image in frame two"
@@ -68,7 +65,7 @@ def decode_request(frame: bytes) -> Request:
 
 
 def _error_in_request(frame: bytes, error: Exception) -> JetselError:
-    """Return the error for an unreadable request; another version comes before other faults."""
+    """Return the error for a request that cannot be decoded: first its version is compared, then its type."""
     try:
         header = _header.decode(frame)
     except _UNREADABLE as worse:
@@ -97,11 +94,11 @@ def decode_reply(frame: bytes) -> Reply:
 
 
 def failure(request_id: str | None, error: JetselError) -> Failure:
-    """Return the reply for this error."""
+    """Return the reply that reports this error to the client; request_id: None if it could not be read."""
     return Failure(PROTOCOL_VERSION, request_id, error.code, error.retry, str(error))
 
 
 def _shortened(error: Exception) -> str:
-    """Return the error's text; a long one is cut in the middle, since its end names the place."""
+    """Return msgspec's error text; a long one is cut in the middle, since its end names the field."""
     text = str(error)
     return text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]} ... {text[-_QUOTED:]}"

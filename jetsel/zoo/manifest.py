@@ -65,7 +65,7 @@ class Preprocessing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Tensors(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identifies weights by a hash of their tensors and a recipe for the graph, as the file's bytes vary with exporters."""
+    """Identifies weights by their tensors' hash and a recipe for the graph, as a file's bytes vary with exporters."""
 
     sha256: Sha256
     recipe: Sentence
