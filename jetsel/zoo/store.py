@@ -95,7 +95,7 @@ class Zoo:
         return self.families[family].by_name if family in self.families else {}
 
     def find(self, name: str, family: str | None) -> tuple[Family, Model]:
-        """Return the family and model of this name; raises UnknownModelError unless there is one. family: or None."""
+        """Return the family and model of this name; raises UnknownModelError unless there is one. family: None: any."""
         by_name = {owner: self.models(owner) for owner in self.families if family in (None, owner)}
         owners = [(self.families[owner], models[name]) for owner, models in by_name.items() if name in models]
         if not owners:
