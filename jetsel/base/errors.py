@@ -66,7 +66,7 @@ class UnknownModelError(JetselError):
 
 
 class UnknownFamilyError(JetselError):
-    """No family of this name is served."""
+    """The daemon serves no family (classes, and the models that answer with them) of this name."""
 
     code = "unknown-family"
 

@@ -83,7 +83,7 @@ def _without_none(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _explain_error(message: str, sections: Sections[Any], others: Collection[str]) -> str:
-    """Return an error in msgspec's words, which end in the place as ` - at `$.server.workers``, in words for owners."""
+    """Return msgspec's error, which ends in the place as ` - at `$.server.workers``, in words for the owner."""
     path_match = _PATH.search(message)
     path = path_match["path"] if path_match else ""
     problem = _PATH.sub("", message)

@@ -133,7 +133,7 @@ class Versions:
             raise self._not_written(fault) from fault
 
     def _point(self, number: int) -> None:
-        """Point the link to this number and flush it; if that fails, restore the link."""
+        """Make the link `current` point to this number, flushed to disk; if that fails, restore it."""
         previous = self.current()
         try:
             self._replace_link(number)

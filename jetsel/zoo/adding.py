@@ -58,7 +58,7 @@ class AddTarget:
 
     @classmethod
     def of(cls, folders: Sequence[Path], default: Path, folder: Path | None) -> AddTarget:
-        """Read the models beside the new one: those in `folders` (the daemon's), or in `folder` if it is another."""
+        """Return a target whose zoo is read from `folders`, the daemon's, or from `folder` alone if not among them."""
         if folder is None or folder.resolve() in [path.resolve() for path in folders]:
             return cls(scan(folders), default, folder)
         return cls(scan([folder] if folder.is_dir() else []), default, folder)
@@ -184,8 +184,8 @@ def derived_manifest(
 def add_head(backbone: Model, head: bytes, classes: int, family: NewFamily, folder: Path, old: Model | None) -> Model:
     """Add a model that consists of a backbone's ONNX file, which is copied, and a head: a trained last layer.
 
-    head: content of its file, see `Head.content`. classes: number of the backbone's own. old: model to replace in its
-    own folder; if None, the model is added to `folder`. Raises ManifestError.
+    head: content of its file, see `Head.content`. classes: number of the backbone's own classes. old: model to replace
+    in its own folder; if None, the model is added to `folder`. Raises ManifestError.
     """
     parent, sha256 = backbone.manifest, hashlib.sha256(head).hexdigest()
     file = f"{family.name}.{parent.name}.{sha256[:12]}.npz"

@@ -87,7 +87,7 @@ class Classifier:
         return bytes(served_model.SerializeToString())
 
     def spec(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return values of InputSpec as the graph's input needs them; raises ManifestError if they cannot suit grey."""
+        """Return values of InputSpec changed for the graph's input; raises ManifestError if grey ones are not equal."""
         if self.image.kind == "uint8":
             values = {**values, **LEVELS}
         if self.image.channels == 3:

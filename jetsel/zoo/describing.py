@@ -149,7 +149,7 @@ def _read_source(source: str, content: Values | Path, read: Reader, report: Repo
 
 
 def ultralytics_values(metadata: Values) -> Values:
-    """Read Ultralytics' metadata: task, names, imgsz (height, width). Source: version 8.4, engine/exporter.py."""
+    """Return the values in Ultralytics' metadata (8.4, engine/exporter.py): task, names, imgsz (height, width)."""
     if not {"task", "names"} <= set(metadata):
         return {}
     if metadata["task"] != "classify":
@@ -161,7 +161,7 @@ def ultralytics_values(metadata: Values) -> Values:
 
 
 def custom_vision_values(metadata: Values) -> Values:
-    """Read Custom Vision's metadata: github.com/Azure-Samples/customvision-export-samples, samples/python/onnx."""
+    """Return the values in Custom Vision's metadata: Azure-Samples/customvision-export-samples, samples/python/onnx."""
     kinds = f"{metadata.get('DomainType', '')} {metadata.get('CustomVision.Postprocess.Method', '')}".strip()
     if "Detection" in kinds or "MultiLabel" in kinds:
         raise ManifestError(
@@ -181,7 +181,7 @@ def custom_vision_values(metadata: Values) -> Values:
 
 
 def property_values(metadata: Values) -> Values:
-    """Read metadata of unknown exporters: labels, classes or names (a list, or a row with commas), mean and std."""
+    """Return labels (a list, or a row with commas), mean and std in the metadata of any other exporter."""
     values: Values = {}
     labels = next((metadata[key] for key in ("labels", "classes", "names") if key in metadata), None)
     if labels is not None:
@@ -194,7 +194,7 @@ def property_values(metadata: Values) -> Values:
 
 
 def teachable_machine_values(content: Values) -> Values:
-    """Read Teachable Machine's metadata.json (package @teachablemachine/image 0.8): labels and imageSize."""
+    """Return the values in Teachable Machine's metadata.json (@teachablemachine/image 0.8): labels and imageSize."""
     if content.get("packageName") != "@teachablemachine/image":
         return {}
     side_px, labels = int(content.get("imageSize", 224)), json.dumps(content["labels"])
@@ -202,7 +202,7 @@ def teachable_machine_values(content: Values) -> Values:
 
 
 def config_values(content: Values) -> Values:
-    """Read config.json: transformers' id2label, or timm's label_names and pretrained_cfg (long ago the whole file)."""
+    """Return the values in config.json: transformers' id2label, or timm's label_names and pretrained_cfg."""
     labels = content.get("id2label") or content.get("label_names")
     values = {"labels": json.dumps(labels)} if labels else {}
     pretrained_config = content.get("pretrained_cfg", content)
@@ -223,7 +223,7 @@ def config_values(content: Values) -> Values:
 
 
 def hugging_face_values(content: Values) -> Values:
-    """Read preprocessor_config.json of transformers 5. Source: its models' image_processing_*.py."""
+    """Return the preprocessing in a preprocessor_config.json of transformers 5 (its models' image_processing_*.py)."""
     if not {"size", "image_mean", "do_resize", "do_rescale"} & set(content):
         return {}
     is_normalised = content.get("do_normalize", "image_mean" in content)

@@ -176,10 +176,8 @@ class Labels:
     @classmethod
     def parse(cls, content: bytes, source: Path | str) -> Labels:
         """Return the labels in a labels file's content, see `read`. source: file or origin, for messages."""
-        rows = [
-            _parse_row(source, number, line)
-            for number, line in enumerate(_decode_utf8(content, source).splitlines(), 1)
-        ]
+        lines = _decode_utf8(content, source).splitlines()
+        rows = [_parse_row(source, number, line) for number, line in enumerate(lines, 1)]
         if not rows:
             raise ManifestError(f"{source}: no labels; each line is an identifier, a tab and English names")
         wnids = tuple(wnid for wnid, _ in rows)

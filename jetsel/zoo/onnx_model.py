@@ -80,7 +80,7 @@ def model_in(content: bytes, name: str) -> ModelProto:
 
 
 def _parse_onnx(content: bytes, name: str) -> ModelProto:
-    """Return the model; raises ManifestError, which says what other kind of file it is, if it is not ONNX."""
+    """Return the model in an ONNX file's content; raises ManifestError, which says what other kind of file it is."""
     model = ModelProto()
     if content[4:8] != b"ORTM":  # ONNX Runtime's own format (ort.fbs), whatever the file's name
         with contextlib.suppress(DecodeError):
@@ -118,10 +118,8 @@ def _include_external_weights(model: ModelProto, name: str, folder: Path | None,
             raise ManifestError(f"{name}: its weights are in {file_name} beside it: {reason}: {repair}") from None
         most_bytes -= end_byte - start_byte
         if not 0 <= start_byte <= end_byte <= len(files[file_name]) or most_bytes < 0:
-            reason = (
-                "exceed the 2 GB of an ONNX file" if most_bytes < 0 else f"end before {file_name} does: copy it again"
-            )
-            raise ManifestError(f"{name}: its weights {reason}")
+            cut = f"end before {file_name} does: copy it again"
+            raise ManifestError(f"{name}: its weights {'exceed the 2 GB of an ONNX file' if most_bytes < 0 else cut}")
         tensor.raw_data = files[file_name][start_byte:end_byte]
         tensor.ClearField("external_data")
         tensor.ClearField("data_location")

@@ -60,18 +60,16 @@ def fetch_wheels(wheels: Mapping[str, Wheel], wheels_folder: Path | None, folder
         command = python_command("pip", "download", *options, *requirements)
         process = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if process.returncode != 0:
-            reason = (
-                process.stderr.strip() or process.stdout.strip() or f"exit status {process.returncode}"
-            ).splitlines()[-1]
-            problem = f"pip cannot download {requirements[0]}: {reason}"
+            output = process.stderr.strip() or process.stdout.strip() or f"exit status {process.returncode}"
+            problem = f"pip cannot download {requirements[0]}: {output.splitlines()[-1]}"
             raise DownloadError(f"{problem}; check the network and try again, or {manual_download}")
     paths = {name: (wheels_folder or folder) / wheel.file for name, wheel in wheels.items()}
     for name, path in paths.items():
         if not path.is_file():
             raise ManifestError(f"{path}: there is no such file; {manual_download}")
         if sha256_of(path) != wheels[name].sha256:
-            problem = f"the published sha256 of {wheels[name].requirement}"
-            raise ManifestError(f"{path}: does not have {problem}: download it again")
+            expected = f"the published sha256 of {wheels[name].requirement}"
+            raise ManifestError(f"{path}: does not have {expected}: download it again")
     return paths
 
 

@@ -95,7 +95,10 @@ class Zoo:
         return self.families[family].by_name if family in self.families else {}
 
     def find(self, name: str, family: str | None) -> tuple[Family, Model]:
-        """Return the family and model of this name; raises UnknownModelError unless there is one. family: None: any."""
+        """Return the only model of this name, with its family; raises UnknownModelError if there is none or several.
+
+        family: name of the family to search, None to search all.
+        """
         by_name = {owner: self.models(owner) for owner in self.families if family in (None, owner)}
         owners = [(self.families[owner], models[name]) for owner, models in by_name.items() if name in models]
         if not owners:
@@ -155,7 +158,7 @@ def verify(model: Model) -> bytes:
 
 
 def _family_with_model(path: Path, families: Mapping[str, Family]) -> Family:
-    """Return the family of the manifest at `path` with its model, beside those in `families`; raises ManifestError."""
+    """Return the family of the manifest at `path`, with its model added, as in `families`; raises ManifestError."""
     manifest = read_manifest(_file_beside(path, "manifest", path.name))
     labels = Labels.read(_file_beside(path, "labels", manifest.labels))
     for name in manifest.files:
