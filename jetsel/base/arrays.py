@@ -41,6 +41,7 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return one array of an .npz file; raises ValueError unless it has numbers or booleans in 1 or 2 dimensions."""
     with archive.open(member) as stream:
         array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):

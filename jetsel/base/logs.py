@@ -185,11 +185,13 @@ def log_start_failure(error: JetselError) -> int:
 
 
 def _log_uncaught(error_class: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Log an exception that ends the process (sys.excepthook)."""
     fields = event("crashed")
     log.critical("the daemon ends because of a defect in jetsel", exc_info=(error_class, error, trace), extra=fields)
 
 
 def _log_thread_end(hook: threading.ExceptHookArgs) -> None:
+    """Log an exception that ends a thread (threading.excepthook)."""
     name, error = "?" if hook.thread is None else hook.thread.name, hook.exc_value or hook.exc_type()
     fields = event("thread-ended", thread=name)
     log.critical("thread %s ended because of a defect in jetsel", name, exc_info=error, extra=fields)

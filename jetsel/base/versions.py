@@ -145,6 +145,7 @@ class Versions:
             raise
 
     def _replace_link(self, number: int) -> None:
+        """Make the link `current` point to this number in one step, or remove it for NONE."""
         if number == NONE:
             (self.folder / _CURRENT).unlink(missing_ok=True)
         else:

@@ -107,7 +107,7 @@ class _GraphBuilder:
     def model(self, depth_factor: float) -> ModelProto:
         """Return the whole graph. depth_factor: factor of the number of blocks in each stage."""
         for name, value in (("zero", 0.0), ("six", 6.0)):
-            self._constant(name, np.array(value))
+            self._add_constant(name, np.array(value))
         last_tensor = self._convolution("input", "_conv_stem", "_bn0", stride=2)
         block_number = 0
         for stage, (blocks, stride) in enumerate(_STAGES):
@@ -116,10 +116,10 @@ class _GraphBuilder:
                 last_tensor = self._block(last_tensor, f"_blocks.{block_number}.", stride if block == 0 else 1)
                 block_number += 1
         last_tensor = self._convolution(last_tensor, "_conv_head", "_bn1")
-        self._add("GlobalAveragePool", [last_tensor], "pooled")
-        self._add("Flatten", ["pooled"], "embedding")
-        weights = [self._constant(name, self._tensors[name]) for name in ("_fc.weight", "_fc.bias")]
-        self._add("Gemm", ["embedding", *weights], "logits", transB=1)
+        self._add_node("GlobalAveragePool", [last_tensor], "pooled")
+        self._add_node("Flatten", ["pooled"], "embedding")
+        weights = [self._add_constant(name, self._tensors[name]) for name in ("_fc.weight", "_fc.bias")]
+        self._add_node("Gemm", ["embedding", *weights], "logits", transB=1)
         classes, width = self._tensors["_fc.weight"].shape
         outputs = [("logits", ["n", classes]), ("embedding", ["n", width])]
         graph = helper.make_graph(
@@ -143,7 +143,7 @@ class _GraphBuilder:
         last_tensor = self._convolution(last_tensor, f"{prefix}_project_conv", f"{prefix}_bn2", is_bounded=False)
         if stride == 1 and self._channels[input_name] == self._channels[last_tensor]:
             self._channels[f"{prefix}sum"] = self._channels[input_name]
-            return self._add("Add", [last_tensor, input_name], f"{prefix}sum")
+            return self._add_node("Add", [last_tensor, input_name], f"{prefix}sum")
         return last_tensor
 
     def _convolution(
@@ -158,12 +158,12 @@ class _GraphBuilder:
         kernel = self._tensors[f"{name}.weight"]
         folded = kernel.astype(np.float64) * scale[:, None, None, None]
         self._channels[name] = self._channels[f"{name}.bounded"] = len(kernel)
-        self._add(
+        self._add_node(
             "Conv",
             [
                 input_name,
-                self._constant(f"{name}.weight", folded),
-                self._constant(f"{name}.bias", shift - mean * scale),
+                self._add_constant(f"{name}.weight", folded),
+                self._add_constant(f"{name}.bias", shift - mean * scale),
             ],
             name,
             kernel_shape=kernel.shape[2:],
@@ -171,12 +171,12 @@ class _GraphBuilder:
             group=len(kernel) if kernel.shape[1] == 1 else 1,  # one filter for each channel
             auto_pad="SAME_UPPER",
         )
-        return self._add("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
+        return self._add_node("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
 
-    def _constant(self, name: str, values: NDArray[Any]) -> str:
+    def _add_constant(self, name: str, values: NDArray[Any]) -> str:
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
         return name
 
-    def _add(self, operator: str, input_names: list[str], output_name: str, **attributes: Any) -> str:
+    def _add_node(self, operator: str, input_names: list[str], output_name: str, **attributes: Any) -> str:
         self._nodes.append(helper.make_node(operator, input_names, [output_name], name=output_name, **attributes))
         return output_name

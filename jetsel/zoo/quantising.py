@@ -87,12 +87,12 @@ class _Quantiser:
             least_scale = np.abs(bias_values).astype(np.float64) / 2**30 / self._scales[input_name][0]
             scale = np.maximum(scale, least_scale).astype(np.float32)
         channel_scale = scale.reshape(-1, *[1] * (kernel.ndim - 1))
-        self._dequantise(weight, np.clip(np.rint(kernel / channel_scale), -127, 127).astype(np.int8), scale)
+        self._add_dequantised(weight, np.clip(np.rint(kernel / channel_scale), -127, 127).astype(np.int8), scale)
         if self._symmetric:
             return [_dequantised_name(weight), bias]
         scale = scale * self._scales[input_name][0]
         bias_integers = np.rint(bias_values.astype(np.float64) / scale).astype(np.int32)
-        self._dequantise(bias, bias_integers, scale)
+        self._add_dequantised(bias, bias_integers, scale)
         return [_dequantised_name(weight), _dequantised_name(bias)]
 
     def split(self, name: str) -> None:
@@ -100,20 +100,21 @@ class _Quantiser:
         if name not in self._scales:
             return
         scale, zero = self._scales[name]
-        parameters = [self._constant(f"{name}.scale", scale), self._constant(f"{name}.zero", zero)]
-        self._add("QuantizeLinear", [name, *parameters], f"{name}.quantised")
-        self._add("DequantizeLinear", [f"{name}.quantised", *parameters], _dequantised_name(name))
+        parameters = [self._add_constant(f"{name}.scale", scale), self._add_constant(f"{name}.zero", zero)]
+        self._add_node("QuantizeLinear", [name, *parameters], f"{name}.quantised")
+        self._add_node("DequantizeLinear", [f"{name}.quantised", *parameters], _dequantised_name(name))
 
-    def _dequantise(self, name: str, integers: NDArray[Any], scale: NDArray[np.float32]) -> None:
+    def _add_dequantised(self, name: str, integers: NDArray[Any], scale: NDArray[np.float32]) -> None:
+        """Add quantised weights, with a scale for each output channel, and the node that dequantises them."""
         constants = {"quantised": integers, "scale": scale, "zero": np.zeros(len(scale), integers.dtype)}
-        names = [self._constant(f"{name}.{part}", values) for part, values in constants.items()]
-        self._add("DequantizeLinear", names, _dequantised_name(name), axis=0)
+        names = [self._add_constant(f"{name}.{part}", values) for part, values in constants.items()]
+        self._add_node("DequantizeLinear", names, _dequantised_name(name), axis=0)
 
-    def _constant(self, name: str, values: Any) -> str:
+    def _add_constant(self, name: str, values: Any) -> str:
         self.made.graph.initializer.append(numpy_helper.from_array(np.array(values), name))
         return name
 
-    def _add(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
+    def _add_node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
         self.made.graph.node.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
 
 
