@@ -158,13 +158,10 @@ class _GraphBuilder:
         kernel = self._tensors[f"{name}.weight"]
         folded = kernel.astype(np.float64) * scale[:, None, None, None]
         self._channels[name] = self._channels[f"{name}.bounded"] = len(kernel)
+        parameters = {f"{name}.weight": folded, f"{name}.bias": shift - mean * scale}
         self._add_node(
             "Conv",
-            [
-                input_name,
-                self._add_constant(f"{name}.weight", folded),
-                self._add_constant(f"{name}.bias", shift - mean * scale),
-            ],
+            [input_name, *(self._add_constant(key, values) for key, values in parameters.items())],
             name,
             kernel_shape=kernel.shape[2:],
             strides=[stride, stride],
@@ -174,9 +171,11 @@ class _GraphBuilder:
         return self._add_node("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
 
     def _add_constant(self, name: str, values: NDArray[Any]) -> str:
+        """Add a float32 constant and return its name."""
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
         return name
 
     def _add_node(self, operator: str, input_names: list[str], output_name: str, **attributes: Any) -> str:
+        """Add a node and return the name of its output, which is the node's name too."""
         self._nodes.append(helper.make_node(operator, input_names, [output_name], name=output_name, **attributes))
         return output_name

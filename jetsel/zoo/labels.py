@@ -86,19 +86,20 @@ def _names_by_number(lines: Sequence[str], source: str) -> list[str]:
     for pattern in _NUMBERED:
         matches = [match for line in lines if (match := pattern.fullmatch(line.strip().removesuffix(",")))]
         numbers, names = [int(match["number"]) for match in matches], [match["name"] for match in matches]
-        repeats, is_first = len(names) - len(set(names)), pattern is not _NUMBERED[-1]  # the number, on its line
+        repeats, number_first = len(names) - len(set(names)), pattern is not _NUMBERED[-1]
         if len(matches) < len(lines) or 2 * repeats >= len(names):  # such as `gate 1`, `gate 2`
             continue
-        if is_first and all(name[0].isdigit() for name in names):  # such as `1.5 mm`
+        if number_first and all(name[0].isdigit() for name in names):  # such as `1.5 mm`
             continue
         has_marks = all(match["mark"].strip(" ") for match in matches)
         is_certain = has_marks or (20 * repeats <= len(names) and (min(numbers) == 0 or numbers == sorted(numbers)))
         in_order = _sort_by_count(numbers, names)
-        if is_first and in_order == names and all("\t" in line for line in lines):
+        if number_first and in_order == names and all("\t" in line for line in lines):
             return list(lines)  # a labels file with numbers as identifiers
         if in_order and is_certain:
             return [_unquoted(name) for name in in_order]
-        signs = is_first + has_marks + (bool(in_order) or numbers[0] < 2)
+        # Two of three signs show that the lines are numbered, so the numbers must be wrong.
+        signs = number_first + has_marks + (bool(in_order) or numbers[0] < 2)
         if pattern is not _NUMBERED[0] and signs >= 2:
             raise ManifestError(f"{source}: {_UNCLEAR}")
     return []

@@ -111,6 +111,7 @@ class _Quantiser:
         self._add_node("DequantizeLinear", names, _dequantised_name(name), axis=0)
 
     def _add_constant(self, name: str, values: Any) -> str:
+        """Add a constant and return its name."""
         self.made.graph.initializer.append(numpy_helper.from_array(np.array(values), name))
         return name
 
