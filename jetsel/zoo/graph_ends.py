@@ -34,6 +34,7 @@ class GraphEnds:
     """The outputs of a graph, and the way back from them to the logits. makers: tensor -> node that makes it."""
 
     def __init__(self, model: ModelProto, classes: int) -> None:
+        """Infer types and shapes, and trace which tensors cannot be logits. classes: number of the family's labels."""
         self.outputs = [value.name for value in model.graph.output]
         self.makers = {output: node for node in model.graph.node for output in node.output}
         self._classes = classes
