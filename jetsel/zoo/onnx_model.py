@@ -131,8 +131,8 @@ def count_weights(model: ModelProto) -> int:
     constants = [node.attribute[0].t for node in model.graph.node if node.op_type == "Constant" and node.attribute]
     weights = [*model.graph.initializer, *(tensor for tensor in constants if tensor.dims)]
     counts = [math.prod(tensor.dims) for tensor in weights if tensor.data_type not in _WHOLE_NUMBERS]
-    # Operators of ai.onnx.ml, such as LinearClassifier, have weights in attributes.
-    return sum(counts) + sum(len(attribute.floats) for node in model.graph.node for attribute in node.attribute)
+    counts += [len(one.floats) for node in model.graph.node for one in node.attribute]  # weights of ai.onnx.ml
+    return sum(counts)
 
 
 class Step(NamedTuple):
