@@ -78,6 +78,7 @@ def _error_in_request(frame: bytes, error: Exception) -> JetselError:
 
 
 def _unsupported_version(version: Any) -> UnsupportedVersionError:
+    """Return the error for a request of another protocol version."""
     return UnsupportedVersionError(
         f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {reprlib.repr(version)}'
     )

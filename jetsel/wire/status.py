@@ -138,7 +138,7 @@ class OperatingPoint(Struct, frozen=True):
 
 
 class FrontPoint(Struct, frozen=True):
-    """A policy that load or power budget may select: its figures on held-out images, null if unknown, and `answers`."""
+    """A policy that load or power budget may select: its figures on the calibration's held-out images, and its answers."""
 
     policy: str = ""
     accuracy: float | None = None

@@ -72,7 +72,7 @@ def read_model(path: Path) -> ModelProto:
 def model_in(content: bytes, name: str) -> ModelProto:
     """Return the model in an ONNX file's content. name: for messages.
 
-    Raises ManifestError for other files, and for external weights: ONNX Runtime would open any path, outside any hash.
+    Raises ManifestError for other files, and if weights are in other files, which the hash of this one does not cover.
     """
     model = _parse_onnx(content, name)
     _include_external_weights(model, name, None, 0)

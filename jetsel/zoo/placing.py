@@ -146,11 +146,11 @@ def family_of_heads(
 def heads_beside(
     zoo: Zoo, name: str, suffix: str, base: str | None, images: Path, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
-    """Return what to add heads for another kind of images, such as night images, to the family `name` with.
+    """Choose backbones and names for new heads of the family `name`, for another kind of images, such as night images.
 
-    These are a family of backbones with the new heads' names, the family of the heads, and the models that they
-    replace, by name. suffix: ends the new names. base: model whose backbone to use, None for one head on each backbone.
-    Raises ManifestError if the heads could not be added.
+    Return the backbones, as a family with the heads' names; the family of the heads; and the models that these replace,
+    by name. suffix: ends the new names. base: model whose backbone to use, None for one head on each backbone. Raises
+    ManifestError if the heads could not be added.
     """
     family, by_name = zoo.families.get(name), zoo.models(name)
     if family is None:
