@@ -138,7 +138,7 @@ class OperatingPoint(Struct, frozen=True):
 
 
 class FrontPoint(Struct, frozen=True):
-    """A policy that load or power budget may select: its figures on the calibration's held-out images, and `answers`."""
+    """A policy that load or power budget may select: figures on the calibration's held-out images, and `answers`."""
 
     policy: str = ""
     accuracy: float | None = None
