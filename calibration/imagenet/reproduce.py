@@ -36,7 +36,7 @@ from jetsel.features import PAPER_NAMES, PAPER_SEVEN, WORKING_PX
 from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel import fit_scaling
 from jetsel.zoo import Family, scan
-from jetsel.zoo.pretrained import RUNGS
+from jetsel.zoo.pretrained import VARIANT_SIDES
 
 SIZES_PX = {"64 x 64": WORKING_PX, "as they are": 50_000_000}
 MAIN = "random227"
@@ -201,7 +201,7 @@ def main() -> None:
         share = 100 * fit.loaded.recording.right[:, column].mean()
         cells = "".join(f" {share:.2f} |" for share in shares)
         print(f"| {model} | {fit.loaded.recording.costs_ms[model]:.2f} | {share:.2f} |{cells}")
-    kept = [f"{variant}-{side_px}" for variant, side_px in RUNGS]
+    kept = [f"{variant}-{side_px}" for variant, side_px in VARIANT_SIDES]
     family = replace(whole, models=tuple(model for model in whole.models if model.manifest.name in kept))
     began = time.monotonic()
     found = fitted(family, _only(fit.loaded, kept), kinds=KINDS)

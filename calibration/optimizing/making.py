@@ -30,9 +30,9 @@ from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.compress import for_size, shapes_of
 from jetsel.zoo import Model, scan
-from jetsel.zoo.adding import derived
-from jetsel.zoo.onnx_model import inputs_of, model_in, parameters, read_model
-from jetsel.zoo.placing import put, working_folder
+from jetsel.zoo.adding import derived_manifest
+from jetsel.zoo.onnx_model import count_weights, inputs_of, model_in, read_model
+from jetsel.zoo.placing import place_model, working_folder
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -62,7 +62,7 @@ def content_of(recipe: Recipe, material: Material, there: Mapping[Recipe, Model]
     material.graph(spec)  # whether it works at this size
     file = _for_input(material.plan.parent, material.parent, spec)
     words = f"images at {spec.width_px} x {spec.height_px} px"
-    return Content(file, spec, words, parameters(material.parent))
+    return Content(file, spec, words, count_weights(material.parent))
 
 
 def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[Recipe, Model]) -> Content:
@@ -73,8 +73,8 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
     if base != Recipe():
         if base not in there:
             raise CalibrationError(f"{base.suffix}, from which it is made, was not made: see the reason there")
-        derived = there[base].manifest.provenance.derived_from
-        words = [] if derived is None else [derived.recipe]
+        derived_from = there[base].manifest.provenance.derived_from
+        words = [] if derived_from is None else [derived_from.recipe]
         graph = for_size(read_model(there[base].path), spec.height_px, spec.width_px)
     if recipe.numbers == "int8":
         shown = material.shown(spec, compress.MOST_SHOWN)
@@ -84,7 +84,7 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
         made, words = compress.fp16(graph), [*words, "16-bit numbers"]
     else:
         made, words = clustered(graph), [*words, f"{CLUSTERS} weights a tensor"]
-    return Content(made.SerializeToString(), spec, "; ".join(words), parameters(graph))
+    return Content(made.SerializeToString(), spec, "; ".join(words), count_weights(graph))
 
 
 def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
@@ -104,7 +104,7 @@ def _trained(recipe: Recipe, spec: InputSpec, material: Material) -> Content:
     method, share = recipe.method or "", recipe.share or 1.0
     reduction = Reduction(method, share, CHANGES[method])
     file, words = train_reduced(material.graph(spec), name, reduction, material.lesson, folder, material.tell)
-    return Content(file, spec, words, parameters(model_in(file, name)))
+    return Content(file, spec, words, count_weights(model_in(file, name)))
 
 
 def _for_input(model: Model, graph: ModelProto, spec: InputSpec) -> bytes:
@@ -170,8 +170,8 @@ def _there(folder: Path, parent: Model, recipes: Sequence[Recipe]) -> dict[Recip
     kept = {}
     for recipe in recipes:
         model = found.get(name_of(parent, recipe))
-        derived = None if model is None else model.manifest.provenance.derived_from
-        if model is not None and derived is not None and derived.identity == parent.manifest.identity:
+        derived_from = None if model is None else model.manifest.provenance.derived_from
+        if model is not None and derived_from is not None and derived_from.identity == parent.manifest.identity:
             kept[recipe] = model
     return kept
 
@@ -198,8 +198,10 @@ def _add(recipe: Recipe, content: Content, material: Material) -> Model:
         latency_ms = said.cost_ms * tried.latency_ms / try_run(theirs.backbone, plan.threads).latency_ms
         seen = replace(tried, latency_ms=latency_ms)
         labels = plan.family.labels
-        manifest = derived(said, name, sha256, labels, seen, content.parameters, content.words).changed(input=spec)
-        return put(work, file, labels, manifest, others=parent.others())
+        manifest = derived_manifest(said, name, sha256, labels, seen, content.parameters, content.words).changed(
+            input=spec
+        )
+        return place_model(work, file, labels, manifest, others=parent.others())
 
 
 def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -235,10 +237,12 @@ def operations(model: ModelProto) -> int:
 def facts_of(model: Model) -> FileFacts:
     """Look into the file of a model; raises ManifestError if it cannot be read."""
     content, manifest = model.path.read_bytes(), model.manifest
-    derived = manifest.provenance.derived_from
+    derived_from = manifest.provenance.derived_from
     try:
         graph = for_size(model_in(content, manifest.name), manifest.input.height_px, manifest.input.width_px)
         counted: int | None = operations(graph)
     except (ManifestError, KeyError):  # a tensor whose shape nothing tells
         counted = None
-    return FileFacts(len(content), len(gzip.compress(content)), counted, None if derived is None else derived.recipe)
+    return FileFacts(
+        len(content), len(gzip.compress(content)), counted, None if derived_from is None else derived_from.recipe
+    )

@@ -19,7 +19,7 @@ _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
 
 
 class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The socket, who may use it, and what is accepted at once.
+    """The daemon's socket, the users who may use it, and limits of the requests and bytes that it holds at a time.
 
     endpoint: Address of the socket (default: $JETSEL_ENDPOINT, else a socket of your own).
     group: Group of the socket's file: its members may send requests (default: the daemon's own group).
@@ -61,7 +61,7 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
     backend: What runs the models that `backends` does not name: onnxruntime or tensorrt.
     backends: What runs single models, by name.
     threads: Threads of one inference on ONNX Runtime.
-    max_batch: Images that one run of a model takes at most.
+    max_batch: Largest number of images in one run of a model.
     idle_unload_s: Seconds without a run after which a model is unloaded (default: never).
     calibrations: Folder of your calibrations.
     """
@@ -79,12 +79,12 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Power(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where power is read, which rails make the total, and how much may be spent.
+    """How power is measured, the rails (supply lines with a sensor) that make up the total, and the power budget.
 
     sensor: Kind of sensor; auto: the one that is there.
     sysfs: Where Linux shows the sensors.
     board: Row of the table of boards (default: found by the device tree).
-    total: Rails whose sum is the total power; empty: as the table of boards says.
+    total: Rails whose sum is the total power; empty: those in the table of boards.
     labels: Names of channels that have none, by device and channel.
     rate_hz: Samples per second.
     jtop: Whether to ask jetson-stats, if it is installed, for the board's state.
@@ -104,14 +104,14 @@ class Power(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PolicySettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What decides if the request does not say.
+    """How the daemon answers requests that give no policy, model or limits of their own.
 
     default: Policy that answers (default: the best of the family's calibration).
     on_doubt: What happens if no model is expected to be right: use the fallback's answer, or refuse.
     fallback: Model that answers in doubt (default: the most expensive of the family).
     wrong_at_most: Share of the answers given that may be wrong; a family's calibration goes before it (default: none).
-    latency_target_ms: Milliseconds to answer in; under load, cheaper operating points answer (default: no target).
-    least_accuracy: Accuracy that no operating point goes below; then requests are refused instead (default: none).
+    latency_target_ms: Milliseconds to answer in; under load, cheaper policies are used (default: no target).
+    least_accuracy: Least accuracy of the policy used under load; below it requests are refused (default: none).
     """
 
     default: str | None = None
@@ -125,7 +125,7 @@ class PolicySettings(Struct, frozen=True, forbid_unknown_fields=True):
 class Log(Struct, frozen=True, forbid_unknown_fields=True):
     """What the daemon logs.
 
-    level: Least level that is logged.
+    level: Lowest level that is logged.
     requests: Whether to log a line for each request.
     """
 
@@ -150,24 +150,24 @@ Pixels = Annotated[str, Meta(pattern=r"^[1-9][0-9]{1,3}\Z")]  # TOML keys are te
 
 
 class EdgeModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A model of the edge server. If the same model exists here, both have the same name."""
+    """A model of the edge server. If this device has the same model, both have the same name."""
 
-    remote: str  # its name on the edge server
-    input: Literal["encoded", "tensor"] = "encoded"  # the image file, or float32 as the model here needs it
-    input_name: str | None = None  # None: its only input
-    output: Literal["ranked", "probabilities", "logits"] = "ranked"  # probability:wnid:label, or numbers by class
-    output_name: str | None = None  # None: its only output; of ranked, top_k
-    labels: str | None = None  # file with one class per line, in the order of its output; None: the family's
-    like: str | None = None  # model here with the same input; None: the one with its name
-    accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None  # None: the calibration's value for its name
-    accuracy_at_px: dict[Pixels, Annotated[float, Meta(ge=0, le=1)]] = {}  # by the shorter side of reduced images
+    remote: str  # the model's name on the edge server
+    input: Literal["encoded", "tensor"] = "encoded"  # send the image file, or the float32 input of the model `like`
+    input_name: str | None = None  # input tensor on the server; None: the model's only input
+    output: Literal["ranked", "probabilities", "logits"] = "ranked"  # texts probability:wnid:label, or a number a class
+    output_name: str | None = None  # output tensor; None: top_k if output is "ranked", otherwise the only output
+    labels: str | None = None  # file with one class per line, in the output's order; None: the order of the family
+    like: str | None = None  # model on this device with the same input; None: the model of the same name
+    accuracy: Annotated[float, Meta(ge=0, le=1)] | None = None  # None: the calibration's accuracy of the same model
+    accuracy_at_px: dict[Pixels, Annotated[float, Meta(ge=0, le=1)]] = {}  # shorter side of a reduced image -> accuracy
 
 
 Url = Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")]
 
 
 class EdgeSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Edge servers, which speak the Open Inference Protocol over HTTP, and what may go there.
+    """Edge servers, which speak the Open Inference Protocol over HTTP, and the images that may be sent to them.
 
     url: Address of the edge server, or a list of them, of which one is asked at a time (default: none).
     token_file: File whose content is sent as the bearer token (default: none is sent).
@@ -188,13 +188,13 @@ class EdgeSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def urls(self) -> list[str]:
-        """Each address once; empty if there is none."""
-        given = [self.url] if isinstance(self.url, str) else self.url or []
-        return list(dict.fromkeys(url.rstrip("/") for url in given))
+        """The configured addresses without repeats and without a final slash; empty if `url` is not set."""
+        configured = [self.url] if isinstance(self.url, str) else self.url or []
+        return list(dict.fromkeys(url.rstrip("/") for url in configured))
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of jetsel.toml but the sections of add-ons, see jetsel.site.config_file."""
+    """All sections of jetsel.toml except those of add-ons (cameras, fleet), which decode their own."""
 
     server: ServerSettings = ServerSettings()
     models: Models = Models()
@@ -256,11 +256,11 @@ SECTIONS = Sections(Config, EXAMPLES, REMOVED)
 def parse(text: str, addons: Collection[str] = ()) -> Config:
     """Return the configuration in the text of a jetsel.toml.
 
-    addons: names of sections that an add-on decodes; they are accepted and ignored here. Raises ConfigError with one
-    line: the key, what is wrong, an example.
+    addons: names of sections that add-ons decode; they are ignored here. Raises ConfigError, whose one line gives the
+    key, the problem and an example.
     """
-    plain = parse_toml(text)
-    config = decode({name: values for name, values in plain.items() if name not in addons}, SECTIONS, addons)
+    ours = {section: values for section, values in parse_toml(text).items() if section not in addons}
+    config = decode(ours, SECTIONS, addons)
     server = config.server
     if server.peers_mb < 2 * server.max_image_mb:
         raise ConfigError(
@@ -272,12 +272,10 @@ def parse(text: str, addons: Collection[str] = ()) -> Config:
 
 
 def calibrations_folder(models: Models, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the owner's calibrations: models.calibrations if set, otherwise see state_folder."""
-    if models.calibrations is not None:
-        return Path(models.calibrations)
-    return state_folder("calibrations", environment)
+    """Return the folder of the owner's calibrations: [models] calibrations, or the default that state_folder gives."""
+    return Path(models.calibrations) if models.calibrations else state_folder("calibrations", environment)
 
 
 def power_folder(power: Power, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder for `jetsel power calibrate`: power.calibration if set, otherwise see state_folder."""
+    """Return the folder of `jetsel power calibrate`: [power] calibration, or the default that state_folder gives."""
     return Path(power.calibration) if power.calibration is not None else state_folder("power", environment)

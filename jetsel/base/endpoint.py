@@ -18,7 +18,10 @@ PROBE_S = 1.0  # a local listener accepts or refuses at once, unless its backlog
 
 
 def user_socket(environment: Mapping[str, str] | None = None) -> str:
-    """Return the path of the socket in the user's runtime directory: $XDG_RUNTIME_DIR, or a private one under /tmp."""
+    """Return the path of the socket of a daemon that this user starts: below $XDG_RUNTIME_DIR, otherwise below /tmp.
+
+    environment: None for os.environ.
+    """
     environment = os.environ if environment is None else environment
     runtime = environment.get("XDG_RUNTIME_DIR")
     if not runtime and os.access(f"{USERS_RUN}/{os.getuid()}", os.W_OK):  # cron and sudo do not set the variable
@@ -27,32 +30,32 @@ def user_socket(environment: Mapping[str, str] | None = None) -> str:
 
 
 def find(endpoint: str | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """Return the endpoint to connect to: the argument, $JETSEL_ENDPOINT, the user's socket, or the system's.
+    """Return the endpoint (ipc:///PATH) that a client connects to.
 
-    The first of the two sockets that exists is used. Raises NoDaemonError if neither exists, ConfigError if the
-    argument or the variable is no endpoint.
+    It is the argument, otherwise $JETSEL_ENDPOINT, otherwise the user's own socket if it exists, otherwise the system
+    service's. Raises NoDaemonError if neither socket exists, ConfigError if the argument or variable is no endpoint.
     """
     environment = os.environ if environment is None else environment
-    given = _checked(endpoint, "the endpoint") if endpoint else from_variable(environment)
-    if given is not None:
-        return given
-    places = (user_socket(environment), SYSTEM_SOCKET)
-    for place in places:
-        if _stands(Path(place)):
-            return f"ipc://{place}"
+    checked = _checked_endpoint(endpoint, "the endpoint") if endpoint else from_variable(environment)
+    if checked is not None:
+        return checked
+    socket_paths = (user_socket(environment), SYSTEM_SOCKET)
+    for socket_path in socket_paths:
+        if _socket_may_exist(Path(socket_path)):
+            return f"ipc://{socket_path}"
     raise NoDaemonError(
-        f"no daemon listens at {' or '.join(places)}: {HOW_TO_START}; or name its socket with --endpoint"
+        f"no daemon listens at {' or '.join(socket_paths)}: {HOW_TO_START}; or name its socket with --endpoint"
     )
 
 
 def from_variable(environment: Mapping[str, str]) -> str | None:
-    """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set. Raises ConfigError if it is no endpoint."""
-    given = environment.get(VARIABLE)
-    return _checked(given, f"${VARIABLE}") if given else None
+    """Return the endpoint in $JETSEL_ENDPOINT, None if it is not set. Raises ConfigError if its value is invalid."""
+    value = environment.get(VARIABLE)
+    return _checked_endpoint(value, f"${VARIABLE}") if value else None
 
 
 def why_absent(endpoint: str) -> NoDaemonError | None:
-    """Return why no daemon can be reached there, None if one listens. Connects once and closes the connection."""
+    """Connect once, and return why no daemon can be reached at the endpoint (ipc:///PATH); None if one listens."""
     path = endpoint.removeprefix("ipc://")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(PROBE_S)
@@ -71,18 +74,22 @@ def why_absent(endpoint: str) -> NoDaemonError | None:
     return None
 
 
-def _checked(given: str, source: str) -> str:
-    endpoint = f"ipc://{given}" if given.startswith("/") else given
+def _checked_endpoint(value: str, source: str) -> str:
+    """Return a path or endpoint as an endpoint; raises ConfigError if it is neither. source: of the value."""
+    endpoint = f"ipc://{value}" if value.startswith("/") else value
     if not endpoint.startswith("ipc://"):
         raise ConfigError(
-            f"{source} is {given!r}: use ipc:///path/of/the.sock; for a daemon on another machine, forward its socket "
+            f"{source} is {value!r}: use ipc:///path/of/the.sock; for a daemon on another machine, forward its socket "
             "with ssh (docs/remote-access.md)"
         )
     return endpoint
 
 
-def _stands(path: Path) -> bool:
-    """Return whether a socket may exist at this path; not in a folder under /tmp that another user owns."""
+def _socket_may_exist(path: Path) -> bool:
+    """Return whether a socket may exist at this path; False in a folder under /tmp that another user owns.
+
+    That user could pose as the daemon.
+    """
     try:
         is_foreign = path.parts[1] == "tmp" and path.parent.stat().st_uid != os.getuid()
         return not is_foreign and path.is_socket()
@@ -93,7 +100,7 @@ def _stands(path: Path) -> bool:
 
 
 def _access_message(path: str) -> str:
-    """Return the message for a user without access, with the socket's group as far as this user may see it."""
+    """Return the error message for a user who may not use the socket: it names the group to join, if it is visible."""
     for folder in (Path(path), *Path(path).parents):
         try:
             group_id = folder.stat().st_gid

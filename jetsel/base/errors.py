@@ -9,9 +9,10 @@ from collections.abc import Iterable
 
 
 class JetselError(Exception):
-    """An error of jetsel. The message gives the problem and the repair.
+    """Base of all errors of jetsel. The message gives the problem and the repair.
 
-    `code` is stable and documented in docs/protocol.md; `retry` says whether the same request may succeed later.
+    `code` identifies the class in replies of the daemon and never changes (docs/protocol.md lists the codes). `retry`
+    is True if the same request may succeed later.
     """
 
     code: str = "internal"
@@ -41,13 +42,13 @@ class UnsupportedVersionError(JetselError):
 
 
 class UnknownKindError(JetselError):
-    """The message's `type` is unknown to the daemon."""
+    """The daemon does not know the message's `type`."""
 
     code = "unknown-kind"
 
 
 class BadImageError(JetselError):
-    """The bytes are not a whole image in a supported format."""
+    """The bytes are not a complete image in a supported format."""
 
     code = "bad-image"
 
@@ -59,19 +60,19 @@ class ImageTooLargeError(JetselError):
 
 
 class UnknownModelError(JetselError):
-    """The family has no model of this name."""
+    """The request's family (models with the same classes) has no model of this name."""
 
     code = "unknown-model"
 
 
 class UnknownFamilyError(JetselError):
-    """No family of this name is served."""
+    """The daemon serves no family (classes, and the models that answer with them) of this name."""
 
     code = "unknown-family"
 
 
 class UnknownPolicyError(JetselError):
-    """The family has no policy of this name, or the policy mixes families."""
+    """The family has no policy (rule that chooses the models to run) of this name, or the policy mixes families."""
 
     code = "unknown-policy"
 
@@ -84,7 +85,7 @@ class LoadingError(JetselError):
 
 
 class BusyError(JetselError):
-    """The queue is full in requests, in bytes or in pixels."""
+    """The daemon's queue has reached its limit of requests, bytes or pixels."""
 
     code = "busy"
     retry = True
@@ -95,22 +96,22 @@ class NoMemoryError(BusyError):
 
 
 class OverLimitError(JetselError):
-    """One user has too many requests in progress; other users are served."""
+    """The user who sent the request has too many requests in progress; the daemon still serves other users."""
 
     code = "over-limit"
     retry = True
 
 
 class DeadlineError(JetselError):
-    """No path can answer by the request's deadline, or the deadline passed before any model ran."""
+    """Neither this device nor the edge server can answer by the deadline, or it passed before any model ran."""
 
     code = "deadline"
 
 
 class InDoubtError(JetselError):
-    """The answer is in doubt and the request asks for rejection in that case.
+    """No model is expected to be right for the image, and the request asks for an error in that case.
 
-    covered: expected share of images not in doubt, if the request has a promise.
+    covered: share (0 to 1) of images that the calibration expects to be answered, None without a `wrong_at_most`.
     """
 
     code = "in-doubt"
@@ -118,7 +119,7 @@ class InDoubtError(JetselError):
 
 
 class RequirementsError(JetselError):
-    """No path, here or on the edge server, has the required accuracy, energy and latency."""
+    """No model or policy, here or on the edge server, has the accuracy, energy and latency that the request demands."""
 
     code = "unmet-requirements"
 
@@ -137,7 +138,7 @@ class EngineDiedError(ModelUnavailableError):
 
 
 class NotAllowedError(JetselError):
-    """The peer may not send this message."""
+    """The user at the other end of the connection may not send this message."""
 
     code = "not-allowed"
 
@@ -200,21 +201,22 @@ class RepositoryError(JetselError):
     code = "bad-repository"
 
 
-def _all(base: type[JetselError]) -> dict[str, type[JetselError]]:
-    by_code = {base.code: base} if "code" in vars(base) else {}
-    for child in base.__subclasses__():
-        by_code |= _all(child)
-    return by_code
+def _subclasses_by_code(error_class: type[JetselError]) -> dict[str, type[JetselError]]:
+    """Return wire code -> class for a class and its subclasses; a class without a `code` of its own is left out."""
+    classes = {error_class.code: error_class} if "code" in vars(error_class) else {}
+    for subclass in error_class.__subclasses__():
+        classes |= _subclasses_by_code(subclass)
+    return classes
 
 
-BY_CODE = _all(JetselError)
+BY_CODE = _subclasses_by_code(JetselError)
 """Wire code -> error class, so that a client raises the error that the daemon sent."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return " (did you mean X?)" if a candidate is similar, otherwise an empty string."""
-    near = difflib.get_close_matches(name, list(candidates), 1)
-    return f" (did you mean {near[0]}?)" if near else ""
+    """Return " (did you mean X?)" for an error message if a candidate is similar to the name, otherwise ""."""
+    matches = difflib.get_close_matches(name, list(candidates), 1)
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def pip_install(extra: str) -> str:

@@ -1,13 +1,12 @@
-"""The structured part of a log line: the event's stable name, its fields, and the ids of requests.
+"""Structured log lines: each names its event, with fields, and carries the ids of the requests that it is about.
 
 Every line that jetsel logs names its event; docs/monitoring.md lists them, and a test compares them with the code:
 
     log = logging.getLogger("jetsel.models")
     log.error("model %s is unavailable: %s", name, error, extra=event("model-unavailable", model=name, code=error.code))
 
-The handler (jetsel/base/logs.py) escapes words and fields, which may hold text of clients. `run_about(ids, work)` adds
-the ids of requests to each line that the same thread logs meanwhile. If another thread logs for that work, pass it
-`current_request_ids()` and log them as `event(..., request_id=ids)`.
+The handler (jetsel/base/logs.py) escapes texts and fields, which may come from clients. If a line about requests is
+logged by another thread than theirs, pass it `current_request_ids()` and log them as `event(..., request_id=ids)`.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function is called only if a line is logged
+Ids = tuple[str, ...] | Callable[[], tuple[str, ...]]  # ids of requests; a function is called only if a line is logged
 
-_current_ids: ContextVar[Ids] = ContextVar("request_ids", default=())  # of the requests that a thread works on
+_current_ids: ContextVar[Ids] = ContextVar("request_ids", default=())  # see `run_about`
 
 
 def event(name: str, /, **fields: object) -> dict[str, object]:
@@ -33,18 +32,18 @@ def event(name: str, /, **fields: object) -> dict[str, object]:
 
 
 def harmless(text: str) -> str:
-    """Return the text on one line, with control characters and others that str.isprintable excludes escaped."""
+    """Return a text on one line for logs and errors, with characters escaped that str.isprintable excludes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def current_request_ids() -> tuple[str, ...]:
-    """Return the ids of the requests that this thread works on; empty if there are none."""
+    """Return the ids of the requests that this thread works on, as `run_about` has set them; empty outside of it."""
     ids = _current_ids.get()
     return ids() if callable(ids) else ids
 
 
 def run_about(ids: Ids, work: Callable[..., Result], *arguments: object) -> Result:
-    """Return the result of work(*arguments); lines that this thread logs meanwhile carry the ids."""
+    """Run work(*arguments) and return its result; lines that this thread logs meanwhile carry the requests' ids."""
     token = _current_ids.set(ids)
     try:
         return work(*arguments)

@@ -23,10 +23,7 @@ _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def flush(path: Path) -> None:
-    """Flush a file's content, or a folder's names, to the disk; names need a flush of their own (fsync(2)).
-
-    Raises OSError.
-    """
+    """Flush a file's content, or the names in a folder, to the disk (fsync(2)). Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -35,7 +32,7 @@ def flush(path: Path) -> None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a new file and flush it; its name is safe once the folder is flushed. Raises OSError."""
+    """Write a file and flush it; a crash may still lose its name until the folder is flushed. Raises OSError."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -43,7 +40,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Replace a file's content in one step; after a crash the file has the old or the new content.
+    """Create or replace a file in one step; after a crash it has the whole old or the whole new content.
 
     mode: permissions of the file. Raises OSError.
     """
@@ -82,7 +79,7 @@ def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
 
 
 def read_bounded(path: Path, at_most_bytes: int, folder: int | None = None) -> bytes:
-    """Return the bytes of a regular file. Raises OSError, with EFBIG if the file is larger than the limit."""
+    """Return a regular file's content. folder: as for `open_regular`. Raises OSError, EFBIG if the file is larger."""
     with open_regular(path, folder) as file:
         size = os.fstat(file.fileno()).st_size
         if size > at_most_bytes:
@@ -92,9 +89,10 @@ def read_bounded(path: Path, at_most_bytes: int, folder: int | None = None) -> b
 
 @contextmanager
 def locked(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the folder's lock; the kernel releases it if the process dies.
+    """Hold an exclusive lock on a folder during a `with` block; the kernel releases it if the process dies.
 
-    waiting: called once if another process holds the lock. Raises OSError if the folder cannot be opened.
+    waiting: called once if another process holds the lock, before this one waits. Raises OSError if the folder cannot
+    be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -109,20 +107,23 @@ def locked(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[
         os.close(descriptor)
 
 
-def repair_of(fault: OSError, another_place: str = "choose another folder") -> str:
-    """Return the repair for a failed write. another_place: words for choosing another folder."""
+def repair_of(fault: OSError, other_choice: str = "choose another folder") -> str:
+    """Return advice for a failed write, to end an error message. other_choice: how to write to another place."""
     if fault.errno in _NO_SPACE:
         return "free some space there"
     if fault.errno in _NOT_ALLOWED:
-        return f"run this as a user who may write there, or {another_place}"
-    return f"repair this, or {another_place}"
+        return f"run this as a user who may write there, or {other_choice}"
+    return f"repair this, or {other_choice}"
 
 
 _SECRET_BYTES = 4096
 
 
 def read_secret(path: Path, setting: str) -> str:
-    """Return the text of a file. Raises ConfigError, which names the setting, if other users may read the file."""
+    """Return the text of a file that holds a token or password.
+
+    setting: name of the setting that gives the path. Raises ConfigError if the file is unreadable or readable for all.
+    """
     try:
         mode = path.stat().st_mode
         secret = read_bounded(path, _SECRET_BYTES).decode()

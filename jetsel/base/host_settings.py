@@ -13,14 +13,14 @@ Precision = Literal["fp32", "fp16", "int8"]
 
 
 class HostSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The process that runs TensorRT, and the engines that are built for it.
+    """The process that runs TensorRT, and its engines: models compiled for this device.
 
     interpreter: Python that has TensorRT (default: JetPack's).
     reserve_mb: Megabytes of memory that every load of an engine leaves free.
-    engines: Folder of the engines that were built.
+    engines: Folder of the engines (default: in jetsel's state folder).
     precision: Precision of the engines that are built and loaded.
-    workspace_mb: Megabytes of memory that a build may use to try tactics.
-    max_batch: Images of one run that engines are built for.
+    workspace_mb: Megabytes of memory that a build may use to try TensorRT's tactics.
+    max_batch: Largest number of images in one run of an engine.
     """
 
     interpreter: Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*\Z")] | None = None
@@ -32,15 +32,5 @@ class HostSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def folder(self) -> Path:
-        """Folder of the engines built on this device: `engines` if set, otherwise see state_folder."""
+        """Folder of the engines (models compiled for this GPU): `engines`, or the default that state_folder gives."""
         return Path(self.engines) if self.engines is not None else state_folder("engines")
-
-    @property
-    def workspace_bytes(self) -> int:
-        """Memory that a build may use."""
-        return int(self.workspace_mb * 1e6)
-
-    @property
-    def reserve_bytes(self) -> int:
-        """Memory that every load leaves free."""
-        return int(self.reserve_mb * 1e6)

@@ -38,6 +38,8 @@ log = logging.getLogger("jetsel.daemon")
 
 
 class _Window(NamedTuple):
+    """The time in which at most MOST_REPEATS records of one kind are written, and the counts so far."""
+
     ends_s: float
     written: int
     left_out: int
@@ -57,38 +59,39 @@ class Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record unless its kind repeats too often. logging calls this method under the handler's lock."""
-        left_out = self._left_out(record, time.monotonic())
+        left_out = self._count_left_out(record, time.monotonic())
         if left_out is None:
             return
         lines = self.lines(record, left_out)
         if self._lost:
             fields = event("log-lines-lost", count=self._lost)
-            lost = log.makeRecord(log.name, logging.WARNING, __file__, 0, "lines were lost", (), None, extra=fields)
-            lines = self.lines(lost) + lines
+            notice = log.makeRecord(log.name, logging.WARNING, __file__, 0, "lines were lost", (), None, extra=fields)
+            lines = self.lines(notice) + lines
         if self._write(lines):
             self._lost = 0
         else:
             self._lost += 1
 
     def lines(self, record: logging.LogRecord, left_out: int = 0) -> list[str]:
-        """Return the lines of a record: one, and one more for each line of its traceback."""
+        """Return a record's line and those of its traceback. left_out: number of similar records left out before it."""
         fields = {"request_id": current_request_ids(), **getattr(record, "fields", {"logger": record.name})}
         if left_out:
             fields["left_out"] = left_out
-        words = f"{_unmarked(harmless(_words(record)))} {_shown(getattr(record, 'event', 'library'), fields)}"
-        more = [f"{CONTINUED}{harmless(line)}" for line in _traceback(record)]
+        name = getattr(record, "event", "library")
+        text = f"{_escape_mark(harmless(_message_text(record)))} {_event_text(name, fields)}"
+        traceback_lines = [f"{CONTINUED}{harmless(line)}" for line in _traceback_lines(record)]
         if self._is_journal:
-            return [f"<{priority(record.levelno)}>{line}" for line in (words, *more)]
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        return [f"{at}.{int(record.msecs):03d}Z {record.levelname.lower():<8} {words}", *more]
+            return [f"<{priority(record.levelno)}>{line}" for line in (text, *traceback_lines)]
+        time_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        return [f"{time_text}.{int(record.msecs):03d}Z {record.levelname.lower():<8} {text}", *traceback_lines]
 
-    def _left_out(self, record: logging.LogRecord, now_s: float) -> int | None:
-        """Return how many records of this kind were left out before this one; None to leave this one out too."""
-        name = getattr(record, "event", None)
+    def _count_left_out(self, record: logging.LogRecord, now_s: float) -> int | None:
+        """Return how many records of this kind were left out since the last one written; None to leave this out too."""
         if record.levelno < logging.WARNING:
             return 0  # the owner enabled them by `[log] requests` or a level
         fields = getattr(record, "fields", {})
-        kind = (name, record.name, record.lineno, *(str(fields.get(subject)) for subject in SUBJECTS))
+        subjects = [str(fields.get(subject)) for subject in SUBJECTS]
+        kind = (getattr(record, "event", None), record.name, record.lineno, *subjects)
         window = self._windows.get(kind, _Window(now_s + WINDOW_S, 0, 0))
         if now_s >= window.ends_s:
             window = _Window(now_s + WINDOW_S, 0, window.left_out)
@@ -98,19 +101,16 @@ class Handler(logging.Handler):
         return window.left_out if is_written else None
 
     def _write(self, lines: list[str]) -> bool:
-        """Write lines while stderr has room; return whether all were written."""
+        """Write lines as long as stderr accepts them without waiting; return True if all were written."""
         try:
             for line in lines:
-                if not self._has_room():
+                if not any(events & select.POLLOUT for _, events in self._poll.poll(0)):
                     return False
                 # A ready pipe accepts PIPE_BUF bytes without waiting (poll(2)); a longer line is cut.
                 os.write(self._fd, line.encode("utf-8", "backslashreplace")[: select.PIPE_BUF - 1] + b"\n")
         except OSError:  # the reader is gone, or the disk is full
             return False
         return True
-
-    def _has_room(self) -> bool:
-        return any(events & select.POLLOUT for _, events in self._poll.poll(0))
 
 
 def is_journal(fd: int, environment: Mapping[str, str]) -> bool:
@@ -121,54 +121,55 @@ def is_journal(fd: int, environment: Mapping[str, str]) -> bool:
 
 def priority(level: int) -> int:
     """Return the syslog(3) priority of a logging level; levels in between get the less urgent one."""
-    return next((number for level_at, number in PRIORITIES.items() if level >= level_at), PRIORITIES[logging.DEBUG])
+    priorities = [number for known_level, number in PRIORITIES.items() if level >= known_level]
+    return priorities[0] if priorities else PRIORITIES[logging.DEBUG]
 
 
-def _words(record: logging.LogRecord) -> str:
+def _message_text(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):  # the log call has a defect; show its parts instead
         return f"{record.msg} {record.args!r}"
 
 
-def _traceback(record: logging.LogRecord) -> list[str]:
+def _traceback_lines(record: logging.LogRecord) -> list[str]:
     if not record.exc_info or record.exc_info[0] is None:
         return []
     return "".join(traceback.format_exception(*record.exc_info)).splitlines()
 
 
-def _shown(name: str, fields: Mapping[str, object]) -> str:
-    """Return `[event=ready pid=7]`: fields without a value are left out, several values are joined by commas."""
-    shown = [f"{MARK}{name}"]
+def _event_text(name: str, fields: Mapping[str, object]) -> str:
+    """Return text such as `[event=ready pid=7]`: fields without a value are left out, commas join several values."""
+    parts = [f"{MARK}{name}"]
     for field, value in fields.items():
         values = value if isinstance(value, (tuple, list)) else (value,)
-        shown_values = [_value(each) for each in values if each is not None]
-        if shown_values:
-            shown.append(f"{field}={','.join(shown_values)}")
-    return f"{' '.join(shown)}]"
+        texts = [_value_text(item) for item in values if item is not None]
+        if texts:
+            parts.append(f"{field}={','.join(texts)}")
+    return f"{' '.join(parts)}]"
 
 
-def _value(value: object) -> str:
-    """Return plain characters unchanged, other text as a JSON string."""
+def _value_text(value: object) -> str:
+    """Return a field's value as text, at most LONGEST_VALUE long; as a JSON string unless all characters are _BARE."""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     if len(text) > LONGEST_VALUE:
         text = f"{text[:LONGEST_VALUE]}..."
-    return text if text and _BARE.issuperset(text) else _unmarked(harmless(json.dumps(text, ensure_ascii=False)))
+    return text if text and _BARE.issuperset(text) else _escape_mark(harmless(json.dumps(text, ensure_ascii=False)))
 
 
-def _unmarked(text: str) -> str:
+def _escape_mark(text: str) -> str:
     """Return the text with MARK escaped, so that text from clients cannot imitate an event."""
     return text.replace(MARK, MARK.replace("[", r"\u005b"))
 
 
-def begin(level: str) -> None:
+def start_logging(level: str) -> None:
     """Send this process's log to its stderr, including uncaught exceptions and the stacks after a crash."""
     root = logging.getLogger()
     if not any(isinstance(handler, Handler) for handler in root.handlers):
         root.addHandler(Handler(sys.stderr.fileno(), os.environ))
         faulthandler.enable()  # shows each thread's stack if the service manager aborts a hung daemon
-    sys.excepthook = _crashed
-    threading.excepthook = _thread_ended
+    sys.excepthook = _log_uncaught
+    threading.excepthook = _log_thread_end
     set_level(level)
 
 
@@ -177,17 +178,20 @@ def set_level(level: str) -> None:
     logging.getLogger().setLevel(level.upper())
 
 
-def cannot_start(error: JetselError) -> int:
-    """Log why the daemon does not start; return the exit status."""
+def log_start_failure(error: JetselError) -> int:
+    """Log why the daemon does not start, and return its exit status: 2 for a wrong configuration, otherwise 1."""
     log.critical("cannot start: %s", error, extra=event("not-started", code=error.code))
     return 2 if isinstance(error, ConfigError) else 1
 
 
-def _crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    log.critical("the daemon ends because of a defect in jetsel", exc_info=(kind, error, trace), extra=event("crashed"))
+def _log_uncaught(error_class: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Log an exception that ends the process (sys.excepthook)."""
+    fields = event("crashed")
+    log.critical("the daemon ends because of a defect in jetsel", exc_info=(error_class, error, trace), extra=fields)
 
 
-def _thread_ended(what: threading.ExceptHookArgs) -> None:
-    name, error = "?" if what.thread is None else what.thread.name, what.exc_value or what.exc_type()
+def _log_thread_end(hook: threading.ExceptHookArgs) -> None:
+    """Log an exception that ends a thread (threading.excepthook)."""
+    name, error = "?" if hook.thread is None else hook.thread.name, hook.exc_value or hook.exc_type()
     fields = event("thread-ended", thread=name)
     log.critical("thread %s ended because of a defect in jetsel", name, exc_info=error, extra=fields)

@@ -1,4 +1,4 @@
-"""Names: rules for models and folders, comparison of names, and files that only systems and programs make."""
+"""Rules for names of models and folders, comparison of class names, and file names that only programs use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 PATTERN = r"^[a-z0-9][a-z0-9_.-]*\Z"
 """Pattern of model and family names, which appear in file names, settings and URLs."""
 
-MAX_LENGTH = 64
+MAX_LENGTH = 64  # characters
 RULE = f"use small letters a to z, digits, _ . and -, a letter or digit first, at most {MAX_LENGTH}"
 _DIGEST = 8  # hexadecimal digits
 
@@ -25,34 +25,40 @@ def is_plain(name: str) -> bool:
 
 
 def plain_name(text: str) -> str | None:
-    """Return a valid model or family name made from a text, such as a file's name; None if letters would be lost."""
-    letters = unicodedata.normalize("NFKD", text)
-    bare = "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
-    if any(letter.isalnum() and not letter.isascii() for letter in bare):
-        return None  # different texts would give the same name
-    return re.sub(r"[^a-z0-9_.-]+", "-", bare).strip("-_.")[:MAX_LENGTH] or None
+    """Return a valid model or family name made from a text, such as a file's name, None if nothing remains.
+
+    Letters of other alphabets give None too, since dropping them would give different texts the same name.
+    """
+    decomposed = unicodedata.normalize("NFKD", text)
+    ascii_text = "".join(letter for letter in decomposed if not unicodedata.combining(letter)).casefold()
+    if any(letter.isalnum() and not letter.isascii() for letter in ascii_text):
+        return None
+    return re.sub(r"[^a-z0-9_.-]+", "-", ascii_text).strip("-_.")[:MAX_LENGTH] or None
 
 
 def path_text(path: Path) -> str:
-    """Return a path as text for files and messages: bytes that are not UTF-8 become escapes."""
+    """Return a path as text for files and messages: bytes of a Linux file name that are not UTF-8 become escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def exact(name: str) -> str:
-    """Return the name's NFC form without outer blanks: macOS stores accents separately (NFD), other systems do not."""
+    """Return a class name in the form for exact comparison: Unicode's NFC, without blanks at the ends.
+
+    macOS stores an accent as a character of its own (NFD), other systems do not (NFC).
+    """
     return unicodedata.normalize("NFC", name).strip()
 
 
 def folded(name: str) -> str:
-    """Return a form that is equal for names that differ only in case, outer blanks, or `_` for a blank."""
+    """Return a class name in the form for tolerant comparison: as `exact`, with small letters and blanks for `_`."""
     return exact(exact(name).replace("_", " ").casefold())
 
 
 class NumberByName:
-    """Finds the number of a name: by exact match, otherwise by folded match if only one number has it."""
+    """Finds a class's number by a name of it: one equal by `exact`, otherwise one equal by `folded`."""
 
     def __init__(self, pairs: Iterable[tuple[str, int]]) -> None:
-        """Store names with their numbers; both may repeat."""
+        """pairs: names and class numbers; a class may have several names, and a name several classes."""
         self._exact: defaultdict[str, set[int]] = defaultdict(set)
         self._folded: defaultdict[str, set[int]] = defaultdict(set)
         for name, number in pairs:
@@ -60,7 +66,7 @@ class NumberByName:
             self._folded[folded(name)].add(number)
 
     def get(self, name: str) -> int | None:
-        """Return the number, None if the name is unknown or ambiguous."""
+        """Return the number of the only class with this name, None if no class or several classes have it."""
         for numbers in (self._exact.get(exact(name)), self._folded.get(folded(name))):
             if numbers is not None:
                 return next(iter(numbers)) if len(numbers) == 1 else None
@@ -68,24 +74,26 @@ class NumberByName:
 
 
 def folder_name(name: str) -> str:
-    """Return the name of a folder for this name: the name itself if valid, otherwise its valid part and a digest."""
-    same = exact(name)
-    bare = re.sub(r"^(?=\.|\Z)", "_", re.sub(r"[/\0]", "_", same))  # a leading dot would hide the folder
-    if bare == same and len(bare.encode()) <= 255:  # bytes, on Linux
-        return bare
-    return f"{bare.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{digest_of(same)}"
+    """Return a valid Linux folder name for a class name: the class name if it is valid, else its valid part and a hash.
+
+    The hash ensures that different class names get different folders.
+    """
+    exact_name = exact(name)
+    valid_part = re.sub(r"^(?=\.|\Z)", "_", re.sub(r"[/\0]", "_", exact_name))  # a leading dot would hide the folder
+    if valid_part == exact_name and len(valid_part.encode()) <= 255:  # bytes, on Linux
+        return valid_part
+    return f"{valid_part.encode()[: 254 - _DIGEST].decode(errors='ignore')}-{digest_of(exact_name)}"
 
 
 def digest_of(name: str) -> str:
-    """Return eight hexadecimal digits that tell names apart."""
+    """Return the first eight hexadecimal digits of a name's SHA-256."""
     return hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
 
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"})
 """Suffixes of files that jetsel.image reads."""
 
-BY_SYSTEMS = ("hidden", "made by a system")
-"""The kinds of files that systems and programs make, not people."""
+BY_SYSTEMS = ("hidden", "made by a system")  # the kinds that `system_kind` returns
 
 _PARTIAL = r".*\.(part|partial|crdownload|opdownload|download|filepart|aria2|tmp|temp|ffs_tmp|!sync|!ut|!qb|bts)"
 _FOLDERS = re.compile(
@@ -105,19 +113,19 @@ _FILES = re.compile(
 
 
 class LeftOut(NamedTuple):
-    """A file or folder that is not used. reason: the kind, then `: ` and details."""
+    """A file or folder that a command leaves out. reason: the kind of reason, then perhaps `: ` and details."""
 
     path: Path
     reason: str
 
 
 def system_kind(name: str, *, is_folder: bool) -> str | None:
-    """Return the kind of a file or folder name that systems or programs use, None if people may use the name."""
+    """Return the kind of a name that only programs use, as for thumbnails and recycle bins; None for other names."""
     if name.startswith("."):
         return BY_SYSTEMS[0]
     return BY_SYSTEMS[1] if (_FOLDERS if is_folder else _FILES).fullmatch(name) else None
 
 
 def count_reasons(reasons: Iterable[str]) -> dict[str, int]:
-    """Return the number of reasons of each kind, most frequent first. The kind is the text before the first `: `."""
+    """Return kind -> count of reasons for leaving files out, most frequent first; the kind ends at the first `: `."""
     return dict(Counter(reason.partition(": ")[0] for reason in reasons).most_common())

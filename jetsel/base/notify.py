@@ -13,17 +13,17 @@ from jetsel.base.events import event
 
 log = logging.getLogger("jetsel.daemon")
 
-ADDRESS = "NOTIFY_SOCKET"
+ADDRESS = "NOTIFY_SOCKET"  # names of environment variables
 WATCHDOG_PERIOD, WATCHDOG_FOR = "WATCHDOG_USEC", "WATCHDOG_PID"
 LONGEST_STATUS = 500  # characters of the status line
 PATIENCE_S = 2.0  # wait for a service manager whose queue is full; then the message is lost
 
 
 class Notifier:
-    """Reports to the service manager; without one, every method does nothing. Threads may share it."""
+    """Reports to the service manager (systemd); without one, every method does nothing. Threads may share it."""
 
     def __init__(self, address: str | None = None, watchdog_s: float | None = None) -> None:
-        """address: as in $NOTIFY_SOCKET. watchdog_s: longest time between two `watchdog` calls; None: no watchdog."""
+        """address: value of $NOTIFY_SOCKET, None for no service manager. watchdog_s: longest time between two pings."""
         self.watchdog_s = watchdog_s if address else None
         self._address = ""
         self._socket: socket.socket | None = None  # kept open, so that a report needs no free descriptor
@@ -37,37 +37,38 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, environment: MutableMapping[str, str] | None = None) -> Notifier:
-        """Return a notifier for the environment's variables, and remove them so that children cannot report.
+        """Return a notifier for the environment's variables (None: os.environ), and remove them for child processes.
 
         A watchdog meant for another process ($WATCHDOG_PID) is ignored (sd_watchdog_enabled(3)).
         """
         environment = os.environ if environment is None else environment
-        address, period_us, process = (environment.pop(name, "") for name in (ADDRESS, WATCHDOG_PERIOD, WATCHDOG_FOR))
-        is_ours = process in ("", str(os.getpid())) and period_us.isdecimal() and int(period_us) > 0
+        names = (ADDRESS, WATCHDOG_PERIOD, WATCHDOG_FOR)
+        address, period_us, watched_pid = (environment.pop(name, "") for name in names)
+        is_ours = watched_pid in ("", str(os.getpid())) and period_us.isdecimal() and int(period_us) > 0
         return cls(address or None, int(period_us) / 1e6 if is_ours else None)
 
     def ready(self, status: str) -> None:
         """Report that the daemon serves, after its start or after a reload."""
-        self._tell("READY=1", status=status)
+        self._report("READY=1", status=status)
 
-    def status(self, text: str) -> None:
+    def status(self, status: str) -> None:
         """Report in one line what the daemon does, for `systemctl status`."""
-        self._tell(status=text)
+        self._report(status=status)
 
-    def progress(self, words: str, patience_s: float) -> None:
-        """Report the progress of a start or reload, which may take patience_s more from now (systemd 236)."""
-        self._tell(f"EXTEND_TIMEOUT_USEC={round(patience_s * 1e6)}", status=words)
+    def progress(self, status: str, patience_s: float) -> None:
+        """Report the progress of a start or reload, which may take another patience_s from now on (systemd 236)."""
+        self._report(f"EXTEND_TIMEOUT_USEC={round(patience_s * 1e6)}", status=status)
 
     def reloading(self, status: str) -> None:
         """Report that a reload begins; `ready` reports its end. Type=notify-reload needs the time (systemd 253)."""
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}", status=status)
+        self._report("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}", status=status)
 
     def stopping(self, within_s: float, status: str) -> None:
-        """Report the stop, which takes within_s at most. Nothing may follow: a watchdog message would rearm it."""
-        self._tell("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}", status=status, is_last=True)
+        """Report that the daemon stops within `within_s`. Later reports do nothing: they would rearm the watchdog."""
+        self._report("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(within_s * 1e6)}", status=status, is_last=True)
 
     def watchdog(self) -> bool:
-        """Report that the daemon works; return whether the service manager accepted the message."""
+        """Report that the daemon still works; return True if the service manager accepted the message."""
         with self._lock:
             return self._send("WATCHDOG=1")
 
@@ -78,14 +79,15 @@ class Notifier:
                 self._socket.close()
             self._socket = None
 
-    def _tell(self, *lines: str, status: str, is_last: bool = False) -> None:
+    def _report(self, *lines: str, status: str, is_last: bool = False) -> None:
+        """Send lines such as READY=1, and the status on one line. is_last: send nothing afterwards."""
         one_line = "".join(c if c.isprintable() else " " for c in status)
         with self._lock:
             self._send(*lines, f"STATUS={one_line[:LONGEST_STATUS]}")
             self._is_stopping |= is_last
 
     def _send(self, *lines: str) -> bool:
-        """Send the lines; return whether the service manager accepted them. The caller holds the lock."""
+        """Send the lines; return True if the service manager accepted them. The caller must hold the lock."""
         if self._socket is None or self._is_stopping:
             return False
         try:

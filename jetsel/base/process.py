@@ -23,54 +23,50 @@ def resident_mb() -> float | None:
 
 
 def return_large_blocks() -> None:
-    """Make malloc return freed blocks of 1 MB or more to the system at once; messages can be that large.
+    """Make malloc return freed blocks of 1 MB or more to the system at once; messages with images are that large.
 
     By default glibc raises this threshold to the largest freed block and keeps smaller ones, so that memory would stay
-    large after a burst of large messages. mallopt(3), M_MMAP_THRESHOLD.
+    large after a burst of large messages (mallopt(3), M_MMAP_THRESHOLD).
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1_000_000)
 
 
-def settle() -> None:
-    """Return freed memory, a fifth of the daemon's, to the system; exclude loaded objects from garbage collection.
+def freeze_and_trim() -> None:
+    """Collect garbage, exclude all live objects from later collections, and return freed memory to the system.
 
-    Collections would otherwise scan all loaded objects and delay requests. Objects that a reload replaces are still
-    freed by reference counts.
+    Call it after models are loaded: later collections then do not scan their objects and delay requests, and the
+    daemon's resident memory falls by a fifth. Objects that a reload replaces are still freed by reference counts.
     """
     gc.collect()
     gc.freeze()
-    trim()
+    trim_memory()
 
 
-def trim() -> None:
+def trim_memory() -> None:
     """Return freed memory to the system by glibc's malloc_trim(3); other C libraries lack it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-ENOUGH_FILES = 16_384
-"""Upper bound of the soft limit, since children inherit it and some scan all descriptors up to it.
+# Children inherit the soft limit, and some scan all descriptors up to it: systemd's hard limit is 524,288
+# (systemd.exec(5), LimitNOFILE=).
+MAX_OPEN_FILES = 16_384
 
-systemd's hard limit is 524,288 (systemd.exec(5), LimitNOFILE=).
-"""
-
+# Descriptors that the daemon needs besides its clients' connections, as for a reload's files and an engine host's
+# pipes. It used 30 at most.
 RESERVED_FILES = 64
-"""Descriptors reserved for the daemon itself, which used 30 at most.
-
-A reload opens files, a restarted engine host has pipes, and a connection may be accepted meanwhile.
-"""
 
 
 def raise_file_limit() -> None:
-    """Raise the soft limit of open files to the hard one, up to ENOUGH_FILES (getrlimit(2), RLIMIT_NOFILE)."""
+    """Raise the soft limit of open files to the hard one, up to MAX_OPEN_FILES (getrlimit(2), RLIMIT_NOFILE)."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    limit = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, ENOUGH_FILES)
+    limit = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def file_limit() -> int:
-    """Return the soft limit of open files."""
+    """Return the number of files and sockets that this process may have open (RLIMIT_NOFILE, soft)."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
@@ -81,34 +77,31 @@ _RUN = (
 """Does the same as `python -P -m`, which Python 3.10 lacks. `-I` would also hide the user's site packages."""
 
 
-def python_command(module: str, *words: str) -> list[str]:
+def python_command(module: str, *arguments: str) -> list[str]:
     """Return the command that runs a module with these arguments, as `python -m` does.
 
-    The child does not import from its working folder, which may be any folder of the user.
+    The child does not import from its working folder, since that may be any folder of the user.
     """
-    return [sys.executable, "-c", _RUN, module, *words]
+    return [sys.executable, "-c", _RUN, module, *arguments]
 
 
 class EventFd:
-    """An eventfd(2) that threads wait for together with sockets.
-
-    Each `set` ends one wait for the descriptor, now or later.
-    """
+    """An event with a descriptor (eventfd(2)), so that threads can wait for it and for sockets in one poll or epoll."""
 
     def __init__(self) -> None:
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def set(self) -> None:
-        """End one wait."""
+        """Wake one thread that waits for `fd`, or the next one that does."""
         os.eventfd_write(self.fd, 1)
 
     def clear(self) -> None:
-        """Consume one `set` and write the rest back. With EPOLLET each write wakes one more waiting thread."""
+        """Consume one `set` after a wait; write the others back, which wakes one more thread (epoll(7), EPOLLET)."""
         with contextlib.suppress(BlockingIOError):  # another thread, woken by the same event, was first
             count = os.eventfd_read(self.fd)
             if count > 1:
                 os.eventfd_write(self.fd, count - 1)
 
     def close(self) -> None:
-        """Close the descriptor."""
+        """Close `fd`; no thread may wait for it any more."""
         os.close(self.fd)

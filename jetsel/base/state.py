@@ -10,15 +10,15 @@ SYSTEM_STATE = "/var/lib/jetsel"  # made by the service manager (StateDirectory=
 
 
 def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder for the owner's files of one kind, by one rule for the daemon and the command line.
+    """Return the folder for one kind of the owner's files, such as "models". The daemon and all commands use this rule.
 
-    It is $STATE_DIRECTORY (set by systemd) or /var/lib/jetsel, for root and on every machine that has /var/lib/jetsel:
-    the service then reads what users install. A user without write access gets an error, not another folder. On other
-    machines it is $XDG_DATA_HOME/jetsel (~/.local/share) of the user.
+    environment: None for os.environ. $STATE_DIRECTORY, which systemd sets, comes first. Root, and every user of a
+    machine that has /var/lib/jetsel, gets that folder, so that the service reads what users install; writing there may
+    fail, and no other folder is tried. Other users get $XDG_DATA_HOME/jetsel, usually ~/.local/share/jetsel.
     """
     environment = os.environ if environment is None else environment
     state = environment.get("STATE_DIRECTORY", "").split(":")[0]  # systemd separates several folders by colons
-    if state or os.geteuid() == 0 or _stands(SYSTEM_STATE):
+    if state or os.geteuid() == 0 or os.path.lexists(SYSTEM_STATE):  # a link counts: systemd's DynamicUser makes one
         return Path(state or SYSTEM_STATE, name)
     data = environment.get("XDG_DATA_HOME", "")
     if data.startswith("/"):  # the specification says to ignore relative paths
@@ -28,18 +28,9 @@ def state_folder(name: str, environment: Mapping[str, str] | None = None) -> Pat
 
 
 def agent_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of `jetsel agent`: beside the state folder, /var/lib/jetsel-agent.
+    """Return the data folder of `jetsel agent`, which installs models for a fleet: usually /var/lib/jetsel-agent.
 
-    The agent has a user of its own; neither it nor the daemon may write into the other's folder.
+    It lies beside the daemon's folder because the two have different users and may not write into each other's folder.
     """
     state = state_folder("", environment)
     return state.with_name(f"{state.name}-agent")
-
-
-def _stands(path: str) -> bool:
-    """Return whether the path exists; a link that this user cannot follow counts (systemd's DynamicUser makes one)."""
-    try:
-        Path(path).lstat()
-    except OSError:
-        return False
-    return True

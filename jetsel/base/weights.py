@@ -1,4 +1,4 @@
-"""Types shared by the models' store and the engines: the weights to load, and the results of a trial run."""
+"""Types shared by zoo and engines: the weights to load, trained last layers (heads), and results of trial runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-HASH_BYTES = 8
-"""Bytes of the hash of an image that a head was trained on; enough to identify the image."""
+HASH_BYTES = 8  # stored bytes of each training image's SHA-256; enough to identify the image
 
 
 @dataclass(frozen=True)
 class HeadFile:
-    """Path of a trained head, and the number of classes of the backbone itself."""
+    """Path of a head's file; backbone_classes: outputs of the model that the head is put on (the backbone)."""
 
     path: Path
     backbone_classes: int
@@ -24,9 +23,9 @@ class HeadFile:
 
 @dataclass(frozen=True)
 class Weights:
-    """One model's ONNX file with its hash (hexadecimal), input size and number of outputs.
+    """What an engine loads: a model's ONNX file, its SHA-256 in hexadecimal, input size, and number of outputs.
 
-    head: a trained last layer; the ONNX file then holds its backbone.
+    head: a trained last layer on the embedding of the ONNX file (the backbone); None if the file answers itself.
     """
 
     name: str
@@ -39,45 +38,46 @@ class Weights:
 
     @property
     def backbone(self) -> Weights:
-        """These weights without the trained head."""
+        """The same ONNX file without the head, so with its own classes."""
         return self if self.head is None else replace(self, head=None, classes=self.head.backbone_classes)
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """A trained last layer: logits = embedding (n, width) float32 @ weights (width, classes) + bias (classes,)."""
+    """A trained last layer: logits (n, classes) = embedding (n, width) @ weights (width, classes) + bias (classes,)."""
 
     weights: NDArray[np.float32]
     bias: NDArray[np.float32]
 
     @classmethod
     def read(cls, path: Path) -> Head:
-        """Return the head in a file that `content` made. Raises OSError; ValueError or LookupError for another file."""
+        """Return the head in a .npz file. Raises OSError if it is unreadable, ValueError or LookupError if invalid."""
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
-            made = cls(arrays["weights"].astype(np.float32), arrays["bias"].astype(np.float32))
-        if made.weights.ndim != 2 or made.bias.shape != made.weights.shape[1:]:
-            raise ValueError(f"weights of shape {made.weights.shape} do not match a bias of shape {made.bias.shape}")
-        if not (np.isfinite(made.weights).all() and np.isfinite(made.bias).all()):
+            head = cls(arrays["weights"].astype(np.float32), arrays["bias"].astype(np.float32))
+        if head.weights.ndim != 2 or head.bias.shape != head.weights.shape[1:]:
+            raise ValueError(f"weights of shape {head.weights.shape} do not match a bias of shape {head.bias.shape}")
+        if not (np.isfinite(head.weights).all() and np.isfinite(head.bias).all()):
             raise ValueError("it holds numbers that are not finite")
-        return made
+        return head
 
-    def content(self, learned: Sequence[str] = ()) -> bytes:
-        """Return the file's bytes. learned: SHA-256, in hexadecimal, of each training image."""
-        starts = np.frombuffer(bytes.fromhex("".join(one[: 2 * HASH_BYTES] for one in learned)), np.uint8)
+    def content(self, image_hashes: Sequence[str] = ()) -> bytes:
+        """Return the content of a file that `read` accepts. image_hashes: SHA-256, hexadecimal, of training images."""
+        digits = "".join(image_hash[: 2 * HASH_BYTES] for image_hash in image_hashes)
+        hash_bytes = np.frombuffer(bytes.fromhex(digits), np.uint8)
         file = io.BytesIO()
-        np.savez(file, weights=self.weights, bias=self.bias, learned=starts.reshape(-1, HASH_BYTES))
+        np.savez(file, weights=self.weights, bias=self.bias, learned=hash_bytes.reshape(-1, HASH_BYTES))
         return file.getvalue()
 
 
 def learned_images(path: Path) -> set[str]:
-    """Return the first digits of the hashes of the images that a head was trained on; empty if unknown."""
+    """Return the first 2 * HASH_BYTES digits of the SHA-256 of each training image of a head; empty if unknown."""
     with np.load(path, allow_pickle=False) as arrays:
         return {row.tobytes().hex() for row in arrays["learned"]} if "learned" in arrays else set()
 
 
 @dataclass(frozen=True)
 class TrialRun:
-    """Results of a trial run. latency_ms: median over single images."""
+    """Results of running a new model. embedding_width: None if it has no embedding. latency_ms: median of one image."""
 
     embedding_width: int | None
     latency_ms: float

@@ -66,10 +66,10 @@ def automatic_values(core: Any) -> dict[str, object]:
 
 def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, object]) -> str:
     """Return sections as TOML, with unset keys as commented examples. automatic: see automatic_values."""
-    from jetsel.base.sections import effective
+    from jetsel.base.sections import settings_in_effect
 
     text = ""
-    for section, plain in effective(values).items():
+    for section, plain in settings_in_effect(values).items():
         if isinstance(plain, list):
             text += _array(section, plain, sections)
             continue

@@ -24,7 +24,7 @@ def serve(config: ConfigFile = None) -> None:
     # The daemon checks each image's header. This limit bounds the decoder's memory if the image is larger than its
     # header says. OpenCV reads it once, at import, so it is the maximum of max_image_megapixels.
     os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(1_000_000_000))
-    from jetsel.base.logs import begin, cannot_start
+    from jetsel.base.logs import log_start_failure, start_logging
     from jetsel.daemon.run import run
     from jetsel.site import config_file
 
@@ -32,8 +32,8 @@ def serve(config: ConfigFile = None) -> None:
     try:
         file = config_file.read(path)
     except ConfigError as error:
-        begin("error")  # so that the error is in the journal too
-        raise SystemExit(cannot_start(error)) from None
+        start_logging("error")  # so that the error is in the journal too
+        raise SystemExit(log_start_failure(error)) from None
     status = 1
     try:
         # A reload locates the file again: the system's file may appear while the daemon runs.

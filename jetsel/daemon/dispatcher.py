@@ -12,7 +12,7 @@ from jetsel.base.config import Config
 from jetsel.base.errors import LoadingError, ShuttingDownError
 from jetsel.base.events import event
 from jetsel.base.notify import Notifier
-from jetsel.base.process import trim
+from jetsel.base.process import trim_memory
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.identity import check_admin, group_number
 from jetsel.daemon.job import Job
@@ -52,7 +52,7 @@ def unload_idle(current: CurrentSnapshot, stopping: threading.Event) -> None:
                         "model %s of family %s is unloaded: idle for %g s", model, family.name, idle_s, extra=fields
                     )
         if has_unloaded:
-            trim()
+            trim_memory()
 
 
 def _unload(queue: ModelQueue, since_s: float) -> bool:

@@ -17,7 +17,7 @@ from jetsel import __version__
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.base.events import event
-from jetsel.base.logs import begin, cannot_start
+from jetsel.base.logs import log_start_failure, start_logging
 from jetsel.base.notify import Notifier
 from jetsel.base.process import raise_file_limit, return_large_blocks
 from jetsel.daemon.dispatcher import Dispatcher
@@ -47,7 +47,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
     loaded libraries would wait for them, or crash. The kernel ends the engine host with this process, also if the
     process is killed. reread: returns the configuration for a reload. locate: returns the path of its file.
     """
-    begin(config.log.level)
+    start_logging(config.log.level)
     return_large_blocks()
     raise_file_limit()
     cv2.setNumThreads(1)  # OpenCV's threads would take the cores of other requests
@@ -69,7 +69,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         return 0
     except JetselError as error:
         notifier.status(str(error))
-        return cannot_start(error)
+        return log_start_failure(error)
     finally:
         notifier.close()
         if listener is not None:

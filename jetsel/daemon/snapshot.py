@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jetsel.base.config import Config
 from jetsel.base.errors import ConfigError, ShuttingDownError, UnknownFamilyError
 from jetsel.base.events import event
-from jetsel.base.process import settle, trim
+from jetsel.base.process import freeze_and_trim, trim_memory
 from jetsel.daemon.family import ServedFamily, serve_family
 from jetsel.edge.models import open_edge
 from jetsel.edge.runner import EdgeClient
@@ -126,7 +126,7 @@ def load(
         raise ConfigError("; ".join(lost))
     for family in families.values():
         family.stand_in()
-    settle()
+    freeze_and_trim()
 
 
 def _lost(before: Snapshot, following: Snapshot) -> list[str]:
@@ -191,4 +191,4 @@ class CurrentSnapshot:
         for old in unused:
             old.close(*self.open_snapshots)
         if unused:
-            trim()
+            trim_memory()

@@ -71,7 +71,7 @@ class HostedBackend:
 
     def _start(self) -> HostStart:
         interpreter = self._settings.interpreter or interpreters.default(self._backend)
-        return HostStart(interpreter, self._backend, self._settings.reserve_bytes, self._hello_s)
+        return HostStart(interpreter, self._backend, int(self._settings.reserve_mb * 1e6), self._hello_s)
 
 
 tensorrt = functools.partial(HostedBackend, "tensorrt")

@@ -3,15 +3,7 @@
 The parts of a status reply are in the modules `status`, `counts` and `power`.
 """
 
-from jetsel.wire.codec import (
-    MAX_JSON_BYTES,
-    PROTOCOL_VERSION,
-    decode_reply,
-    decode_request,
-    encode,
-    failure,
-    read_id,
-)
+from jetsel.wire.codec import MAX_JSON_BYTES, PROTOCOL_VERSION, decode_reply, decode_request, encode, failure, read_id
 from jetsel.wire.messages import (
     Answer,
     Answers,

@@ -1,4 +1,4 @@
-"""Encodes and decodes the JSON in frame one; the messages' classes define it."""
+"""Encodes and decodes a message's JSON, which is frame one; frame two holds the image of a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_JSON_BYTES = 65_536
 
 
 class MessageHeader(Struct, frozen=True):
-    """The fields read first, so that even a reply to an unknown message has its id."""
+    """The fields that every message has, of any type: read alone from an invalid request, so that its error fits."""
 
     v: Any = None
     type: Any = None
@@ -26,20 +26,20 @@ class MessageHeader(Struct, frozen=True):
 
 _header = msgspec.json.Decoder(MessageHeader)
 _request: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-_KINDS = ("classify", "status", "reload")
+_KINDS = ("classify", "status", "reload")  # values of `type`
 _reply: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _encoder = msgspec.json.Encoder()
-_QUOTED = 150
+_QUOTED = 150  # characters of each end of a long error
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)  # msgspec passes the last two through
 
 
 def encode(message: Request | Reply) -> bytes:
-    """Return frame one for a message."""
+    """Return a message as JSON, which is frame one."""
     return _encoder.encode(message)
 
 
 def read_id(frame: bytes) -> str | None:
-    """Return the request's id, None if it is unreadable. Replies to invalid requests carry it, too."""
+    """Return the id of a request, which may be invalid otherwise, for the reply; None if it is unreadable."""
     if len(frame) > MAX_JSON_BYTES:
         return None
     try:
@@ -50,10 +50,7 @@ def read_id(frame: bytes) -> str | None:
 
 
 def decode_request(frame: bytes) -> Request:
-    """Return the request in frame one.
-
-    Raises BadRequestError, UnsupportedVersionError or UnknownKindError, each with the repair.
-    """
+    """Return the request in frame one; raises BadRequestError, UnsupportedVersionError or UnknownKindError."""
     if len(frame) > MAX_JSON_BYTES:
         raise BadRequestError(
             f"frame one is longer than the {MAX_JSON_BYTES} bytes that are read: put the image in frame two"
@@ -61,26 +58,27 @@ def decode_request(frame: bytes) -> Request:
     try:
         request = _request.decode(frame)
     except _UNREADABLE as error:
-        raise _what_is_wrong(frame, error) from None
+        raise _error_in_request(frame, error) from None
     if request.v != PROTOCOL_VERSION:
-        raise _unsupported(request.v)
+        raise _unsupported_version(request.v)
     return request
 
 
-def _what_is_wrong(frame: bytes, error: Exception) -> JetselError:
-    """Return the error for an unreadable request; another version comes before other faults."""
+def _error_in_request(frame: bytes, error: Exception) -> JetselError:
+    """Return the error for a request that cannot be decoded: first its version is compared, then its type."""
     try:
         header = _header.decode(frame)
     except _UNREADABLE as worse:
-        return BadRequestError(f"frame one is not a JSON object: {_brief(worse)}")
+        return BadRequestError(f"frame one is not a JSON object: {_shortened(worse)}")
     if header.v != PROTOCOL_VERSION or isinstance(header.v, bool):
-        return _unsupported(header.v)
+        return _unsupported_version(header.v)
     if header.type not in _KINDS:
         return UnknownKindError(f'"type" is {reprlib.repr(header.type)}: use one of {", ".join(_KINDS)}')
-    return BadRequestError(f"the {header.type} request is wrong: {_brief(error)}")
+    return BadRequestError(f"the {header.type} request is wrong: {_shortened(error)}")
 
 
-def _unsupported(version: Any) -> UnsupportedVersionError:
+def _unsupported_version(version: Any) -> UnsupportedVersionError:
+    """Return the error for a request of another protocol version."""
     return UnsupportedVersionError(
         f'this daemon speaks version {PROTOCOL_VERSION}: send "v": {PROTOCOL_VERSION}, not {reprlib.repr(version)}'
     )
@@ -92,16 +90,16 @@ def decode_reply(frame: bytes) -> Reply:
         return _reply.decode(frame)
     except _UNREADABLE as error:
         raise BadRequestError(
-            f"the peer's reply is not of protocol version {PROTOCOL_VERSION}: {_brief(error)}"
+            f"the peer's reply is not of protocol version {PROTOCOL_VERSION}: {_shortened(error)}"
         ) from None
 
 
 def failure(request_id: str | None, error: JetselError) -> Failure:
-    """Return the reply for this error."""
+    """Return the reply that reports this error to the client; request_id: None if it could not be read."""
     return Failure(PROTOCOL_VERSION, request_id, error.code, error.retry, str(error))
 
 
-def _brief(error: Exception) -> str:
-    """Return the error's text; a long one is cut in the middle, since its end names the place."""
+def _shortened(error: Exception) -> str:
+    """Return msgspec's error text; a long one is cut in the middle, since its end names the field."""
     text = str(error)
     return text if len(text) <= 2 * _QUOTED else f"{text[:_QUOTED]} ... {text[-_QUOTED:]}"

@@ -6,15 +6,15 @@ from msgspec import Struct
 
 
 class Histogram(Struct, frozen=True):
-    """Number of times in each bin of `AnswerCounts.bounds_ms`, the last one above all bounds; and their sum."""
+    """Counts of durations. `counts`: up to each of `AnswerCounts.bounds_ms`, and last those above all of them."""
 
     counts: list[int] = []
     sum_ms: float | None = None
 
     def since(self, before: Histogram | None) -> Histogram:
-        """Return the counts added after `before`, an earlier state of this histogram; None: all counts.
+        """Return the durations counted after `before`, an earlier state of this histogram; None for all.
 
-        If a count has fallen, all counts are returned: counting started anew, as after a model's reload.
+        If a count has fallen, counting began anew, as after a model's reload: then all are returned.
         """
         if before is None or any(now < then for now, then in zip(self.counts, before.counts, strict=False)):
             return self
@@ -25,10 +25,10 @@ class Histogram(Struct, frozen=True):
 
 
 class AnswerCounts(Struct, frozen=True):
-    """All answers since the start, by family and model or policy, with times of stages and of model runs.
+    """Counts of all answers since the daemon's start; outer keys are families, inner keys models, policies or labels.
 
-    `on_time` and `late` count answers with a deadline. `by_label` counts answers by family and label; null unless
-    [observe] class_counts is set.
+    `on_time` and `late` count answers to requests with a deadline. `stages` has the durations of each stage, `runs`
+    those of model runs, by family and model. `by_label` is null unless [observe] class_counts is set.
     """
 
     by_model: dict[str, dict[str, int]] = {}
@@ -43,10 +43,10 @@ class AnswerCounts(Struct, frozen=True):
     by_label: dict[str, dict[str, int]] | None = None
 
     def percentile_ms(self, times: Histogram, share: float) -> float | None:
-        """Return the time that this share of times does not exceed, interpolated inside its bin; None without times.
+        """Return the duration that a share (0 to 1) of `times` does not exceed, interpolated in its bin; None if empty.
 
-        times: one of these histograms, or a difference of two states. Above all bounds the last bound is returned, as
-        Prometheus's histogram_quantile does.
+        times: one of these histograms, or what its `since` returns. Above all bounds it is the last bound, as in
+        Prometheus's histogram_quantile.
         """
         left, lower_ms = share * sum(times.counts), 0.0
         if not left:
@@ -59,7 +59,7 @@ class AnswerCounts(Struct, frozen=True):
 
 
 class RecentAnswer(Struct, frozen=True):
-    """One of the last answers, without its image."""
+    """One of the last answers, without its image. `ran`: the models that ran. `ago_s`: its age. See Answer."""
 
     id: str = ""
     ago_s: float | None = None

@@ -16,7 +16,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class Pixels(Struct, frozen=True, forbid_unknown_fields=True):
-    """Layout of raw pixels in frame two; `stride` is the number of bytes from one row to the next."""
+    """Layout of frame two if it holds raw pixels instead of an image file. `stride`: bytes from a row to the next."""
 
     format: Literal["bgr8", "rgb8", "gray8", "nv12"]
     width: int
@@ -25,10 +25,10 @@ class Pixels(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Boxes(Struct, frozen=True, forbid_unknown_fields=True):
-    """Parts of the image to classify separately: x, y, width and height of each, from the upright image's upper left.
+    """Rectangles of the image to classify, each with an answer of its own.
 
-    unit: pixels, or shares of the image's width and height. A box that is not four numbers fails alone; null stands for
-    a number that JSON lacks.
+    xywh: x, y, width and height of each, from the upper left of the upright image. unit: of these numbers, pixels or
+    shares (0 to 1) of the image's sides. A box that is not four numbers fails alone; null stands for NaN or infinity.
     """
 
     unit: Literal["pixels", "shares"]
@@ -36,8 +36,11 @@ class Boxes(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Requests a classification of the image in frame two. The daemon's configuration decides missing fields.
+    """Requests a classification of the image in frame two. The daemon's configuration decides what it leaves out.
 
+    `family` names the list of classes, `policy` the rule that chooses models, `model` a single model instead.
+    `on_doubt` says whether to use or refuse an answer if no model is expected to be right. `on_device` excludes the
+    edge server. `wrong_at_most` is the error rate that the calibration must guarantee for answers not in doubt.
     Defaults are not sent, since an older daemon rejects unknown fields.
     """
 
@@ -58,21 +61,21 @@ class Classify(Struct, tag="classify", tag_field="type", frozen=True, forbid_unk
     boxes: Boxes | None = None
 
     def __post_init__(self) -> None:
-        """Raise BadRequestError for numbers that JSON lacks: they would be sent as null, which means no limit."""
+        """Raise BadRequestError for NaN and infinity: JSON would send them as null, which means no limit."""
         for name in ("deadline_ms", "least_accuracy", "most_energy_mj", "wrong_at_most"):
             if (value := getattr(self, name)) is not None and not math.isfinite(value):
                 raise BadRequestError(f'"{name}" is {value}: give a number, or leave it out')
 
 
 class Status(Struct, tag="status", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Requests the daemon's state."""
+    """Requests a StatusReply: the daemon's state."""
 
     v: int
     id: Id
 
 
 class Reload(Struct, tag="reload", tag_field="type", frozen=True, forbid_unknown_fields=True):
-    """Requests that the daemon read its configuration, models and calibrations again; for administrators."""
+    """Asks the daemon to read its configuration, models and calibrations again; only administrators may send it."""
 
     v: int
     id: Id
@@ -82,7 +85,7 @@ Request = Classify | Status | Reload
 
 
 class Ranked(Struct, frozen=True):
-    """One of the top-k labels with its calibrated probability."""
+    """One of the most probable classes: its name, identifier (WordNet's, if it has one), and calibrated probability."""
 
     label: str
     wnid: str
@@ -90,10 +93,10 @@ class Ranked(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """One model run of the request, and the reason. `latency_ms` is for the whole batch, `batch` its size.
+    """One run of a model for the request. `because`: why the policy ran it. `latency_ms`: of the whole batch.
 
-    `device_ms` is the accelerator's part of the latency, null if not measured. Bytes are null unless the run was on the
-    edge server.
+    `batch` is the number of images that the run took together. `device_ms` is the accelerator's part of the latency,
+    null if not measured. The bytes are null unless the run was on the edge server.
     """
 
     model: str
@@ -107,9 +110,10 @@ class Ran(Struct, frozen=True):
 
 
 class Stages(Struct):
-    """Time of each stage. `inference` has one entry for each run, in order; skipped stages are null.
+    """Milliseconds of each stage of a request; a skipped stage is null. `choice`: of the policy's computation.
 
-    `waiting` is the total wait for models, `input` the total time to make their inputs.
+    `inference` has an entry for each model run, in order. `waiting` is the total wait for models, `input` the total
+    time to make their inputs from the image.
     """
 
     queue: float
@@ -123,10 +127,11 @@ class Stages(Struct):
 
 
 class Explanation(Struct, frozen=True):
-    """Details of the choice: the features it used (null if none) and the policy's reasoning.
+    """How the models were chosen, for a request with `explain`.
 
-    `policy_because` says why this policy decided: by request, or why it is the default. `objective` is the cost that
-    the calibration minimises; `budget` is given whether or not it had an effect.
+    `features` are numbers computed from the image, null if the policy uses none; `distance` is the mean distance of the
+    calibration's nearest images. `steps` are the policy's reasons in order, `policy_because` why this policy decided.
+    `objective` is the cost that the calibration minimises; `budget` is given whether or not it had an effect.
     """
 
     features: dict[str, float] | None
@@ -140,10 +145,12 @@ class Explanation(Struct, frozen=True):
 
 
 class Answer(Struct, tag="answer", tag_field="type", frozen=True):
-    """The label of the image, how it was found, and its cost.
+    """The label of the image (`wnid`: its identifier), how it was found, and its cost.
 
-    `wrong_at_most` is the promised share of wrong answers among those not `in_doubt`; null without a promise.
-    `operating_point` is the policy selected by load, deadline or power budget; null if none of them applies.
+    `in_doubt`: no model was expected to be right. `cut_short`: the deadline ended the policy early. `ran`: the model
+    runs. `energy_mj`: calibrated energy of these runs above idle; `energy_reason`: why it is null. `wrong_at_most`: the
+    error rate that the calibration guarantees for answers not in doubt, null without one. `operating_point`: the policy
+    selected by load, deadline or power budget, null if none of them applies.
     """
 
     v: int
@@ -172,7 +179,7 @@ class Answer(Struct, tag="answer", tag_field="type", frozen=True):
 
 
 class Failure(Struct, tag="failure", tag_field="type", frozen=True):
-    """Why there is no answer. `code` is stable; `retry` says whether the same request may succeed later."""
+    """Why there is no answer. `code`: stable name of the error. `retry`: the same request may succeed later."""
 
     v: int
     id: str | None
@@ -182,7 +189,7 @@ class Failure(Struct, tag="failure", tag_field="type", frozen=True):
 
 
 class Answers(Struct, tag="answers", tag_field="type", frozen=True):
-    """The answer for each box of a request, in their order, or why there is none."""
+    """The reply to a request with boxes: for each box, in order, its answer or why there is none."""
 
     v: int
     id: str
@@ -190,7 +197,7 @@ class Answers(Struct, tag="answers", tag_field="type", frozen=True):
 
 
 class Reloaded(Struct, tag="reloaded", tag_field="type", frozen=True):
-    """The daemon has read its files again; `changed` names the differences."""
+    """The reply to Reload after the daemon has read its files again. `changed`: the differences, for people."""
 
     v: int
     id: str

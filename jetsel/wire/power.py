@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class DroppedRail(Struct, frozen=True):
-    """A rail, or the total, that is not read, and why."""
+    """A power rail (supply line with a sensor), or the total, that is not measured, and why."""
 
     name: str = ""
     reason: str = ""
 
 
 class BudgetStatus(Struct, frozen=True):
-    """The power budget and its effect: `allowed_mj` is the limit for one request, null if there is none."""
+    """The limit of mean power, `budget_w`, and its effect: `allowed_mj` is the energy that one request may use."""
 
     budget_w: float | None = None
     allowed_mj: float | None = None
@@ -21,7 +21,7 @@ class BudgetStatus(Struct, frozen=True):
 
 
 class ModelEnergy(Struct, frozen=True):
-    """Energy of one model's runs above idle power since the start, by the calibrated energy of a run."""
+    """Energy of one model's runs above idle power since the start: images (`photographs`) times calibrated energy."""
 
     family: str = ""
     model: str = ""
@@ -31,7 +31,7 @@ class ModelEnergy(Struct, frozen=True):
 
 
 class PolicyEnergy(Struct, frozen=True):
-    """Energy of one policy's answers above idle power since the start, by the calibration, choosing included."""
+    """Energy of one policy's answers above idle power since the start, by the calibration; choosing models counts."""
 
     family: str = ""
     policy: str = ""
@@ -41,11 +41,11 @@ class PolicyEnergy(Struct, frozen=True):
 
 
 class EstimatesJudged(Struct, frozen=True):
-    """Measured energy above idle power since the start, beside the sum of the answers' estimates.
+    """Test of the answers' energy estimates: their sum `estimated_j` beside the measured energy, since the start.
 
-    `measured_j` is null if unknown; `measured_half_j` is its uncertainty from idle power, half of a 95 % interval;
-    `measured_s` is the time with known power. `unestimated` counts the `answers` without an estimate. `ratio` is
-    measured over estimated, null if `measured_j` does not exceed its uncertainty.
+    `measured_j` is above idle, null if unknown; `measured_half_j` is its uncertainty from idle power, half of a 95 %
+    interval; `measured_s` is the time with known power. `unestimated` counts the `answers` without an estimate.
+    `ratio` is measured over estimated, null if `measured_j` does not exceed its uncertainty.
     """
 
     measured_j: float | None = None
@@ -60,6 +60,8 @@ class EstimatesJudged(Struct, frozen=True):
 class PowerStatus(Struct, frozen=True):
     """The state of the board's power. `reason` says why nothing is measured, null if power is measured.
 
+    `total_of` are the rails whose sum is `watts`, `mean_w` and `idle_w`. `out_of_conditions` says how the power mode or
+    clocks differ from the calibration's. `judged` tests the estimates; `chooser_j` is the energy of choosing models.
     `rails_w` has each rail's last value by name; some rails may be parts of others.
     """
 

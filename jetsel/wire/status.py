@@ -13,7 +13,7 @@ from jetsel.wire.power import PowerStatus
 
 
 class QueueStatus(Struct, frozen=True):
-    """Accepted requests without a reply, waiting or in work, the bytes and pixels they hold, and the limits."""
+    """Accepted requests without a reply: how many wait or are in work, the bytes and pixels they hold, and limits."""
 
     waiting: int | None = None
     working: int | None = None
@@ -25,9 +25,9 @@ class QueueStatus(Struct, frozen=True):
 
 
 class HostStatus(Struct, frozen=True):
-    """One engine host: `state` is idle, running, restarting or failed; `reason` says why it does not run.
+    """A process that runs models (engine host). `state`: idle, running, restarting or failed, for `reason`.
 
-    `last_end` says how the previous process ended, `last_end_ago_s` when; null if none has.
+    `last_end` says how the previous process ended, `last_end_ago_s` how long ago; null if none has ended.
     """
 
     backend: str = ""
@@ -40,7 +40,7 @@ class HostStatus(Struct, frozen=True):
 
 
 class ReloadStatus(Struct, frozen=True):
-    """The last reload: its changes, or why it was rejected."""
+    """The last reload. `changed`: the differences, for people. `refused`: why it was rejected, or null."""
 
     ago_s: float | None = None
     took_s: float | None = None
@@ -49,9 +49,9 @@ class ReloadStatus(Struct, frozen=True):
 
 
 class CalibrationIdentity(Struct, frozen=True):
-    """The calibration in use. `number` is this device's, null for one shipped with the models.
+    """The calibration in use. `number`: its version on this device, null if it was shipped with the models.
 
-    `sha256` is that of the calibration: devices with the same value choose in the same way.
+    `sha256` is the calibration's hash: devices with the same value choose models in the same way.
     """
 
     number: int | None = None
@@ -60,10 +60,9 @@ class CalibrationIdentity(Struct, frozen=True):
 
 
 class ModelStatus(Struct, frozen=True):
-    """One model: `state` is loading, ready, unloaded or unavailable, the last one with its `reason`.
+    """One model. `state`: loading, ready, unloaded (the next request loads it), or unavailable for `reason`.
 
-    The next request that needs an unloaded model loads it. `load_ms` is the time of the last load; `escalations` counts
-    runs after which another model ran.
+    `load_ms` is the time of the last load. `escalations` counts the runs after which another model ran for the request.
     """
 
     name: str = ""
@@ -77,12 +76,15 @@ class ModelStatus(Struct, frozen=True):
 
     @property
     def serves(self) -> bool:
-        """Whether requests for the model are answered."""
+        """True if the daemon answers requests for the model."""
         return self.state in ("ready", "unloaded")
 
 
 class ConfidenceShift(Struct, frozen=True):
-    """A model's mean confidence over its last `answers` by the default policy; `seen` is null for few answers."""
+    """A model's mean confidence in its last `answers` by the default policy (`seen`), and in the calibration.
+
+    `seen` is null for few answers. `is_significant`: they differ by more than 0.05 and more than chance explains.
+    """
 
     model: str = ""
     answers: int | None = None
@@ -92,7 +94,7 @@ class ConfidenceShift(Struct, frozen=True):
 
 
 class RefusalShift(Struct, frozen=True):
-    """The share of answers in doubt among the last `requests` with a promised error rate (`wrong_at_most`).
+    """The share of answers in doubt among the last `requests` that had a guaranteed error rate (`wrong_at_most`).
 
     `seen` is that share, null for few requests; `calibrated` is the share that the calibration predicts for them.
     """
@@ -104,11 +106,10 @@ class RefusalShift(Struct, frozen=True):
 
 
 class DriftStatus(Struct, frozen=True):
-    """How far images and confidences have moved from the calibration's.
+    """How far the last images and the models' confidences differ from those of the calibration (drift).
 
-    `indices` are population stability indices by feature over the last `photographs` checked; `highest` is the feature
-    that moved most. If unknown, they are empty or null, and `reason` says why. `hint` says what to do, null for
-    nothing.
+    `indices` are population stability indices by feature over the last `photographs` (images) checked; `highest` is the
+    feature that moved most. If unknown, they are empty or null, and `reason` says why. `hint`: what to do, or null.
     """
 
     photographs: int | None = None
@@ -122,7 +123,7 @@ class DriftStatus(Struct, frozen=True):
 
 
 class PromiseStatus(Struct, frozen=True):
-    """A level that the default policy can promise, and the share of images answered; the others are in doubt."""
+    """An error rate that the calibration guarantees for answers not in doubt, and the share of images that get one."""
 
     wrong_at_most: float | None = None
     answered: float | None = None
@@ -137,10 +138,7 @@ class OperatingPoint(Struct, frozen=True):
 
 
 class FrontPoint(Struct, frozen=True):
-    """A policy of the front: its figures on the calibration's held-out images, and its number of `answers`.
-
-    `energy_mj` is null if the calibration did not measure it.
-    """
+    """A policy that load or power budget may select: figures on the calibration's held-out images, and `answers`."""
 
     policy: str = ""
     accuracy: float | None = None
@@ -150,10 +148,10 @@ class FrontPoint(Struct, frozen=True):
 
 
 class FrontStatus(Struct, frozen=True):
-    """The operating points of the default policy, the most accurate first.
+    """The policies from which load and power budget select one for each request (the front), most accurate first.
 
-    `last` is the point of the last request, null before the first. `floor` is the cheapest point that load and power
-    budget lead to, in use for `cheapest_s` seconds; 0 if it is not in use or is the only point.
+    `last` is the one of the last request, null before the first. `floor` is the cheapest that may be selected, and has
+    been in use for `cheapest_s` seconds; 0 if it is not in use or is the only one.
     """
 
     points: list[FrontPoint] = []
@@ -165,9 +163,10 @@ class FrontStatus(Struct, frozen=True):
 class FamilyStatus(Struct, frozen=True):
     """One family: its models cheapest first, the policies that requests may name, and the default policy.
 
-    `escalated` counts the `answers` that took several models. `wrong_at_most` is the default of requests, null for no
-    promise; `promises` are those of the default policy. `front` is null without a latency target or power budget.
-    `not_calibrated` names the models that the calibration, in use or set aside, lacks: no policy uses them.
+    `because` says why it is the default. `escalated` counts the `answers` that took several models. `wrong_at_most` is
+    the guaranteed error rate of requests that give none, null for no guarantee; `promises` are those of the default
+    policy. `front` is null without a latency target or power budget. `not_calibrated` names the models that are not in
+    the calibration, in use or set aside: no policy uses them.
     """
 
     name: str = ""
@@ -191,7 +190,7 @@ class FamilyStatus(Struct, frozen=True):
 
 
 class EdgeModelStatus(Struct, frozen=True):
-    """A model of the edge server. reason: why it is unavailable, null if it is available; times are its own runs."""
+    """A model of the edge server. `remote`: its name there. `reason`: why it is unavailable. `mean_ms`: of an image."""
 
     name: str = ""
     remote: str = ""
@@ -200,7 +199,7 @@ class EdgeModelStatus(Struct, frozen=True):
 
 
 class EdgeServerStatus(Struct, frozen=True):
-    """One of the edge servers; the fields are those of EdgeStatus for this server alone."""
+    """One of several edge servers; the fields are those of EdgeStatus, for this server alone."""
 
     url: str = ""
     reason: str | None = None
@@ -209,11 +208,11 @@ class EdgeServerStatus(Struct, frozen=True):
 
 
 class EdgeStatus(Struct, frozen=True):
-    """The edge servers: why none is available, null if one is; time of the network; and runs.
+    """The edge servers. `reason`: why none is available. `network_ms`: mean round trip of `usual_bytes`.
 
-    `network_ms` is for an image of `usual_bytes`. `runs` counts by result: answered, late (no longer needed), failed,
-    cancelled. If there are several servers, url, reason and times are those of the one in use, counts and bytes are
-    sums; `servers` has each, `handovers` counts changes of the one in use.
+    `runs` counts by result: answered, late (no longer needed), failed, cancelled. If there are several servers, url,
+    reason and times are those of the one in use, counts and bytes are sums; `servers` has each, `handovers` counts
+    changes of the one in use.
     """
 
     url: str = ""
@@ -229,10 +228,10 @@ class EdgeStatus(Struct, frozen=True):
 
 
 class StatusReply(Struct, tag="status", tag_field="type", frozen=True):
-    """The state of the daemon. `state` is loading, ready or stopping; `requests` counts by outcome or error code.
+    """The state of the daemon. `state`: loading, ready or stopping. `requests`: counts by outcome or error code.
 
-    `instance` identifies this run of the daemon, from whose start counters count. `progress` is the state of loading,
-    such as "loading 2 of 5", null after it. `config` is the file that a reload reads; null for the built-in defaults.
+    `instance` identifies this run of the daemon, from whose start counters count. `broken`: files of models that cannot
+    be used. `progress`: state of loading, such as "loading 2 of 5", or null. `config`: the file that a reload reads.
     """
 
     v: int

@@ -24,10 +24,10 @@ _LEVELS = (Step("Max", constant=0), Step("Min", constant=255), Step("Add", const
 
 @dataclass(frozen=True)
 class GraphInput:
-    """The input of a graph.
+    """The input of an ONNX graph.
 
-    kind: element type; uint8 means levels from 0 to 255. batch: number of images, None for any. channels: 3, or 1 for
-    grey. is_cast: whether the graph itself begins with a cast.
+    kind: element type, a key of _TYPES; uint8 means pixels from 0 to 255. batch: number of images, None for any.
+    channels: 3, or 1 for grey. is_cast: True if the graph itself first casts its input to another type.
     """
 
     kind: str
@@ -44,25 +44,25 @@ class GraphInput:
         return f"{' x '.join(map(str, sides))} {self.kind}"
 
     def steps(self) -> dict[str, tuple[Step, ...]]:
-        """Return the steps that convert float32 images (n, 3, height, width) into this input, by description."""
-        steps: dict[str, tuple[Step, ...]] = {}
+        """Return description -> nodes that together convert float32 images (n, 3, height, width) into this input."""
+        steps_by_text: dict[str, tuple[Step, ...]] = {}
         if self.channels == 1:
-            steps["a conversion to grey"] = (Step("Conv", constant=_GREY),)
+            steps_by_text["a conversion to grey"] = (Step("Conv", constant=_GREY),)
         if self.kind == "uint8":
-            steps["rounding"] = _LEVELS
+            steps_by_text["rounding"] = _LEVELS
         if self.is_channels_last:
-            steps["a transpose"] = (Step("Transpose", {"perm": [0, 2, 3, 1]}),)
+            steps_by_text["a transpose"] = (Step("Transpose", {"perm": [0, 2, 3, 1]}),)
         if self.kind != "float32" and not (self.kind == "uint8" and self.is_cast):  # TensorRT cannot compute with uint8
-            steps["a cast"] = (Step("Cast", {"to": _TYPES[self.kind]}),)
-        return steps
+            steps_by_text["a cast"] = (Step("Cast", {"to": _TYPES[self.kind]}),)
+        return steps_by_text
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A model with its input and its tensor of logits, and the changes for the served copy.
+    """A model that can be served as a classifier, and how the served copy differs from it.
 
-    behind: the steps that convert the logits to (n, classes) float32. changes: one line for each change; empty if the
-    model already takes float32 images (n, 3, height, width) and has the output `logits`.
+    logits: name of the tensor. behind: nodes that convert it to (n, classes) float32. changes: a line for each change;
+    empty if the model already takes float32 images (n, 3, height, width) and has the output `logits`.
     """
 
     model: ModelProto
@@ -72,31 +72,29 @@ class Classifier:
     changes: tuple[str, ...]
 
     def served(self) -> bytes:
-        """Return the served copy as the content of an ONNX file."""
-        changed = copy.deepcopy(self.model)
-        outputs = {value.name: value.type.tensor_type.elem_type for value in changed.graph.output}
-        front = [step for steps in self.image.steps().values() for step in steps]
-        if front:
-            put_in_front(changed, front, (self.image.batch or "n", 3, self.image.height_px, self.image.width_px))
+        """Return the ONNX file's content to serve: float32 (n, 3, height, width) -> logits, and embedding if any."""
+        served_model = copy.deepcopy(self.model)
+        outputs = {value.name: value.type.tensor_type.elem_type for value in served_model.graph.output}
+        front_steps = [step for steps in self.image.steps().values() for step in steps]
+        if front_steps:
+            sides = (self.image.batch or "n", 3, self.image.height_px, self.image.width_px)
+            put_in_front(served_model, front_steps, sides)
         if outputs.get(EMBEDDING, _FLOAT) != _FLOAT:
-            put_behind(changed, EMBEDDING, EMBEDDING, (Step("Cast", {"to": _FLOAT}),))
+            put_behind(served_model, EMBEDDING, EMBEDDING, (Step("Cast", {"to": _FLOAT}),))
         if self.behind or self.logits != LOGITS or LOGITS not in outputs:
-            put_behind(changed, self.logits, LOGITS, self.behind)
-        keep_outputs(changed, (LOGITS, EMBEDDING))
-        return bytes(changed.SerializeToString())
+            put_behind(served_model, self.logits, LOGITS, self.behind)
+        keep_outputs(served_model, (LOGITS, EMBEDDING))
+        return bytes(served_model.SerializeToString())
 
-    def spec(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the given values of InputSpec (without the size), changed as the graph's type and channels imply.
-
-        Raises ManifestError if a grey input has different means or deviations for the channels.
-        """
+    def spec(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return values of InputSpec changed for the graph's input; raises ManifestError if grey ones are not equal."""
         if self.image.kind == "uint8":
-            given = {**given, **LEVELS}
+            values = {**values, **LEVELS}
         if self.image.channels == 3:
-            return given
-        if len({*given["mean"]}) > 1 or len({*given["std"]}) > 1:
+            return values
+        if len({*values["mean"]}) > 1 or len({*values["std"]}) > 1:
             raise ManifestError("it takes grey images: give --mean and --std one number three times, as 0.5,0.5,0.5")
-        return {**given, "channels": "rgb"}
+        return {**values, "channels": "rgb"}
 
 
 def classifier_of(
@@ -111,28 +109,28 @@ def classifier_of(
     """Return the classifier in a graph: its input, its logits, and the changes that it needs.
 
     name: for messages. classes: number of labels. input_px: width and height, needed if the file leaves them open.
-    output: the tensor of logits, needed if there are several candidates. exclusive: see ModelDescription. Raises
-    ManifestError if it is no classifier or needs an option.
+    output: name of the tensor of logits, needed if there are several candidates. exclusive: see ModelDescription.
+    Raises ManifestError if the graph is no classifier or needs an option.
     """
     try:
         image, ends = _graph_input(model, input_px), GraphEnds(model, classes)
-        chosen, kind, logits = _logits(ends, output, exclusive=exclusive)
+        chosen_output, activation, logits = _choose_logits(ends, output, exclusive=exclusive)
     except ManifestError as error:
         raise ManifestError(f"{name}: {error}") from None
-    logits = ends.unchanged(logits)
-    behind = ends.steps_behind(logits)
+    logits = ends.before_shift(logits)
+    output_steps = ends.steps_behind(logits)
     changes = []
-    if front := image.steps():
-        changes.append(f"its input is {image}: {' and '.join(front)} put in front")
+    if input_steps := image.steps():
+        changes.append(f"its input is {image}: {' and '.join(input_steps)} put in front")
     if image.kind == "uint8":
         changes.append("it takes levels of 0 to 255, so its mean is 0 and its std 1/255, whatever the options say")
-    if kind or behind or logits != LOGITS or LOGITS not in ends.outputs:
-        made = f"its {chosen} comes from {kind}: " if kind else ""
-        put = f", with {' and '.join(step.kind for step in behind)} put behind" if behind else ""
-        changes.append(f"{made}its tensor {logits} is the output {LOGITS}{put}")
+    if activation or output_steps or logits != LOGITS or LOGITS not in ends.outputs:
+        origin_text = f"its {chosen_output} comes from {activation}: " if activation else ""
+        steps_text = f", with {' and '.join(step.kind for step in output_steps)} put behind" if output_steps else ""
+        changes.append(f"{origin_text}its tensor {logits} is the output {LOGITS}{steps_text}")
     if ends.is_number(logits):
         changes.append("its one number is the second label's logit; the first label's is 0")
-    return Classifier(model, image, logits, behind, tuple(changes))
+    return Classifier(model, image, logits, output_steps, tuple(changes))
 
 
 def _graph_input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphInput:
@@ -146,26 +144,26 @@ def _graph_input(model: ModelProto, input_px: tuple[int, int] | None) -> GraphIn
     if kind is None:
         raise ManifestError(f"its input {value.name} is not of {', '.join(_TYPES)}: export it with float32")
     shape = [max(side.dim_value, 0) for side in tensor.shape.dim] if tensor.HasField("shape") else [0] * 4
-    layouts = ((3, 1), (3, 3), (1, 1), (1, 3), (0, 1))  # channels and the axis that holds them; 0: of any size
-    layout = next((one for one in layouts if len(shape) == 4 and shape[one[1]] == one[0]), None)
+    layouts = ((3, 1), (3, 3), (1, 1), (1, 3), (0, 1))  # channels (0: any number) and the axis that holds them
+    layout = next((pair for pair in layouts if len(shape) == 4 and shape[pair[1]] == pair[0]), None)
     if layout is None:
         sides = ", ".join(str(side or "?") for side in shape)
         reason = f"is ({sides}), not (n, 3, height, width)"
         raise ManifestError(f"its input {value.name} {reason}: export it for images in colour or grey")
-    channels, is_last = layout[0] or 3, layout[1] == 3
+    channels, is_channels_last = layout[0] or 3, layout[1] == 3
     batch = shape[0]
     if batch > 1:
         raise ManifestError(f"takes exactly {batch} images at a time: export it with a variable batch size, or with 1")
-    height_px, width_px = _size(shape[1:3] if is_last else shape[2:], input_px)
+    height_px, width_px = _input_size(shape[1:3] if is_channels_last else shape[2:], input_px)
     # A graph that casts its input at once accepts float32 too; `steps` then adds no cast to uint8.
     readers = {node.op_type for node in model.graph.node if value.name in node.input}
-    return GraphInput(kind, is_last, batch or None, channels, height_px, width_px, readers == {"Cast"})
+    return GraphInput(kind, is_channels_last, batch or None, channels, height_px, width_px, readers == {"Cast"})
 
 
-def _size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]:
+def _input_size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]:
     """Return height and width; raises ManifestError if they contradict each other, are unknown or too large.
 
-    sides: height and width in the file, 0 if open. input_px: the owner's width and height.
+    sides: height and width in the file, 0 if open. input_px: width and height from the owner, or None.
     """
     width, height = input_px or (sides[1], sides[0])
     if not (width and height):
@@ -178,28 +176,29 @@ def _size(sides: list[int], input_px: tuple[int, int] | None) -> tuple[int, int]
     return height, width
 
 
-def _logits(ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
-    """Return the chosen output, the softmax or sigmoid that it comes from ("" for none), and the tensor of logits.
+def _choose_logits(ends: GraphEnds, output_name: str | None, *, exclusive: bool) -> tuple[str, str, str]:
+    """Return the output to use, the activation that it comes from (Softmax, Sigmoid or ""), and the tensor of logits.
 
-    Raises ManifestError if no output can be chosen, or if the chosen one has no logits.
+    output_name: tensor that the owner chose, or None. exclusive: see ModelDescription. Raises ManifestError.
     """
     if output_name is not None and output_name not in ends.makers:
         raise ManifestError(f"computes no {output_name!r}; its outputs are {', '.join(ends.outputs)}")
-    others = [output for output in ends.outputs if output != EMBEDDING]
-    chosen = output_name or (LOGITS if LOGITS in ends.makers else others[0] if len(others) == 1 else None)
-    near = [ends.logits_of(one) for one in (chosen, *others) if one is not None]
-    usable = next((one for one, _ in near if one is not None), None)
-    repair = f"add it with --output {usable}" if usable else _REPAIR
-    if chosen is not None:
-        fault, (logits, kind) = ends.fault(chosen), near[0]
+    candidates = [output for output in ends.outputs if output != EMBEDDING]
+    output = output_name or (LOGITS if LOGITS in ends.makers else candidates[0] if len(candidates) == 1 else None)
+    logits_before = [ends.logits_of(name) for name in (output, *candidates) if name is not None]
+    usable_name = next((name for name, _ in logits_before if name is not None), None)
+    repair = f"add it with --output {usable_name}" if usable_name else _REPAIR
+    if output is not None:
+        fault, (logits, activation) = ends.fault(output), logits_before[0]
         if fault is None:
-            return chosen, "", chosen
-        if logits is not None and (kind == "Softmax" or (kind == "Sigmoid" and (exclusive or ends.is_number(logits)))):
-            return chosen, kind, logits
-        repair = "add it with --exclusive" if kind == "Sigmoid" else repair
-        raise ManifestError(f"its {chosen} {fault}: {repair}")
-    table = next((one for one in others if ends.is_table(one)), None)
-    if table is not None:
+            return output, "", output
+        accepted = ("Softmax", "Sigmoid") if exclusive or (logits and ends.is_number(logits)) else ("Softmax",)
+        if logits is not None and activation in accepted:
+            return output, activation, logits
+        repair = "add it with --exclusive" if activation == "Sigmoid" else repair
+        raise ManifestError(f"its {output} {fault}: {repair}")
+    box_output = next((name for name in candidates if ends.is_table(name)), None)
+    if box_output is not None:
         repair = "export a classifier, or name the output with a number for each class with --output"
-        raise ManifestError(f"its {table} {ends.fault(table)}: {repair}")
+        raise ManifestError(f"its {box_output} {ends.fault(box_output)}: {repair}")
     raise ManifestError(f"has the outputs {', '.join(ends.outputs) or '(none)'}: {repair}")

@@ -1,7 +1,7 @@
-"""The preprocessing conventions of frameworks that train classifiers, by the names that `--like` takes.
+"""How frameworks prepare the images of classifiers (conventions), by the names that the option `--like` takes.
 
-A convention is a dict of InputSpec without the size. `crop_share`, the share of the shorter side that the crop keeps,
-may replace `resize_px`. The comment above each convention gives its source.
+A convention is a dict of the values of InputSpec without the size. `crop_share`, the share of the shorter side that the
+crop keeps, may replace `resize_px`. The comment above each convention gives its source.
 """
 
 from __future__ import annotations
@@ -29,12 +29,7 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
     # ultralytics 8.4, ultralytics/data/augment.py: classify_transforms, with DEFAULT_MEAN and DEFAULT_STD.
     "ultralytics": {**CROPPED, **SCALED, "interpolation": "antialiased-bilinear"},
     # torchvision 0.28, torchvision/transforms/_presets.py: ImageClassification; 256 for 224 is its `resize_size`.
-    "torchvision": {
-        **CROPPED,
-        **STANDARDISED,
-        "interpolation": "antialiased-bilinear",
-        "crop_share": 224 / 256,
-    },
+    "torchvision": {**CROPPED, **STANDARDISED, "interpolation": "antialiased-bilinear", "crop_share": 224 / 256},
     # timm 1.0, timm/data/constants.py: DEFAULT_CROP_PCT and IMAGENET_DEFAULT_MEAN; timm/data/transforms_factory.py.
     "timm": {**CROPPED, **STANDARDISED, "interpolation": "antialiased-bicubic", "crop_share": 0.875},
     # Keras 3, keras/src/applications/imagenet_utils.py: preprocess_input(mode="caffe"), its default (ResNet50, VGG16);
@@ -62,34 +57,31 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def convention(name: str, width_px: int, height_px: int) -> InputSpec:
-    """Return a framework's preprocessing for an input of this size; raises ManifestError for an unknown name."""
-    return msgspec.convert(sized(values_of(name), width_px, height_px), InputSpec)
+def convention_spec(name: str, width_px: int, height_px: int) -> InputSpec:
+    """Return a framework's preprocessing for a model with this input size; raises ManifestError for an unknown name."""
+    return msgspec.convert(with_size(convention_values(name), width_px, height_px), InputSpec)
 
 
-def values_of(name: str) -> dict[str, Any]:
-    """Return the values of a convention; raises ManifestError for an unknown name."""
+def convention_values(name: str) -> dict[str, Any]:
+    """Return the convention of a framework; raises ManifestError, which lists the names, for an unknown one."""
     if name not in CONVENTIONS:
-        near = did_you_mean(name, CONVENTIONS)
-        raise ManifestError(f"there is no convention {name}{near}: use one of {', '.join(CONVENTIONS)}")
+        suggestion = did_you_mean(name, CONVENTIONS)
+        raise ManifestError(f"there is no convention {name}{suggestion}: use one of {', '.join(CONVENTIONS)}")
     return CONVENTIONS[name]
 
 
-def sized(spec: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
-    """Return the values of an InputSpec for a convention and an input of this size."""
-    values = {**spec, "width_px": width_px, "height_px": height_px}
-    share = values.pop("crop_share", None)
-    if share is not None and values["resize"] == "shorter-side" and values.get("resize_px") is None:
+def with_size(convention: dict[str, Any], width_px: int, height_px: int) -> dict[str, Any]:
+    """Return the values of InputSpec for a convention and an input size: `crop_share` becomes `resize_px`."""
+    values = {**convention, "width_px": width_px, "height_px": height_px}
+    crop_share = values.pop("crop_share", None)
+    if crop_share is not None and values["resize"] == "shorter-side" and values.get("resize_px") is None:
         longer_px = max(width_px, height_px)
-        values["resize_px"] = max(longer_px, min(int(longer_px / share + 1e-6), MAX_SIDE_PX))
+        values["resize_px"] = max(longer_px, min(int(longer_px / crop_share + 1e-6), MAX_SIDE_PX))
     return values
 
 
-def changed(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of `spec` with `options` applied. like: a convention that replaces `spec` except for its size.
-
-    Raises ManifestError for an unknown convention.
-    """
-    before = spec if like is None else convention(like, spec.width_px, spec.height_px)
-    resized = {"crop": "center", "resize_px": None} if options.get("resize", before.resize) != before.resize else {}
-    return {**msgspec.to_builtins(before), **resized, **options}
+def changed_values(spec: InputSpec, like: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of `spec`, or of the convention `like` with its size, with `options`; raises ManifestError."""
+    base_spec = spec if like is None else convention_spec(like, spec.width_px, spec.height_px)
+    is_new = options.get("resize", base_spec.resize) != base_spec.resize  # then the old crop does not fit
+    return {**msgspec.to_builtins(base_spec), **({"crop": "center", "resize_px": None} if is_new else {}), **options}

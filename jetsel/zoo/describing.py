@@ -1,8 +1,8 @@
-"""Collect a model's description from the owner's options, its file's metadata, and the files beside it, in this order.
+"""Collect a model's classes and preprocessing from options, its file's metadata and the files beside it, in this order.
 
-The values are those of a convention (zoo/conventions.py), `labels` (a text), `input_px` (width and height), and
-`inexact` (how the convention differs from the source). The first source of a value counts. Each reader takes the
-decoded content of a file, or metadata, and returns its values; none if another program wrote it. It raises
+`Values` has the keys of a convention (zoo/conventions.py), `labels` (a text with the classes), `input_px` (width and
+height), and `inexact` (how the values differ from what the source asks for). The first source of a key counts. Each
+function *_values reads one program's decoded metadata or file: it returns {} if another program wrote it, and raises
 ManifestError if the model is no classifier.
 """
 
@@ -20,20 +20,21 @@ from jetsel.base.errors import ManifestError
 from jetsel.base.files import read_bounded
 from jetsel.base.names import path_text
 from jetsel.zoo.conventions import CONVENTIONS, CROPPED, LEVELS, LEVELS_FROM, STRETCHED
-from jetsel.zoo.labels import MAX_BYTES, Labels, labels_in, labels_text
+from jetsel.zoo.labels import MAX_BYTES, Labels, Report, labels_from_text, read_labels_text
 from jetsel.zoo.onnx_model import OnnxFile, inputs_of
 
 Values = dict[str, Any]
+Reader = Callable[[Values], Values]
 _DEFAULTS = {**CROPPED, "interpolation": "antialiased-bilinear"}
-_GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of options and the first source with `resize`
+_GEOMETRY = ("resize", "crop", "resize_px", "crop_share")  # of options and the first source with resize: they must fit
 _TEXTS = ("labels.txt", "classes.txt", "imagenet_classes.txt")
 _PILLOW = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Image.Resampling
-_SERVED = {"bilinear": "antialiased-bilinear", "bicubic": "antialiased-bicubic", "box": "area"}
+_SUPPORTED = {"bilinear": "antialiased-bilinear", "bicubic": "antialiased-bicubic", "box": "area"}
 _SQUEEZED = "there both sides are stretched before the crop"
 
 
-class Said(NamedTuple):
-    """The values that one source gives."""
+class SourceValues(NamedTuple):
+    """The values of one source. source: its name for the owner, such as --mean or config.json."""
 
     source: str
     values: Values
@@ -41,10 +42,10 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """The values of all sources together.
+    """A model's classes and preprocessing, as all sources together give them.
 
-    spec: a convention, without mean and std if no source gives them. input_px: None to use the graph's size. sources:
-    name of a value -> its source. lines: the values by source, for the owner.
+    spec: values of InputSpec without the size; without mean and std if no source gives them. input_px: width and
+    height, None to use the graph's. sources: key of a value -> its source. lines: the values by source, for the owner.
     """
 
     labels: Labels
@@ -55,7 +56,7 @@ class Description:
 
     @property
     def prepared_by(self) -> str:
-        """The sources of the preprocessing; raises ManifestError if there is none."""
+        """The sources of mean, std and resize, with commas; raises ManifestError if no source gives mean and std."""
         if not {"mean", "std"} <= set(self.spec):
             raise ManifestError(
                 "neither the file nor one beside it says how the model's images are prepared: name what it was trained "
@@ -65,184 +66,188 @@ class Description:
         return ", ".join(dict.fromkeys(self.sources[key] for key in ("mean", "std", "resize")))
 
 
-def onnx_in(path: Path) -> Path:
-    """Return the path, or the one ONNX file in it if it is a folder; raises ManifestError if the choice is unclear."""
+def find_onnx(path: Path) -> Path:
+    """Return `path`, or the ONNX file in it if it is a folder; raises ManifestError unless the folder has one."""
     if not path.is_dir():
         return path
-    usual = [path / name for name in ("model.onnx", "onnx/model.onnx") if (path / name).is_file()]
-    files = usual[:1] or sorted(path.glob("*.onnx"))
+    usual_paths = [path / name for name in ("model.onnx", "onnx/model.onnx") if (path / name).is_file()]
+    files = usual_paths[:1] or sorted(path.glob("*.onnx"))
     if len(files) != 1:
-        names = ", ".join(one.name for one in files[:5]) or "none"
+        names = ", ".join(file.name for file in files[:5]) or "none"
         raise ManifestError(f"{path}: a folder with one ONNX file is expected, and this has {names}: name the file")
     return files[0]
 
 
-def describe(file: OnnxFile, options: Sequence[Said], tell: Callable[[str], None]) -> Description:
-    """Return the description of the model in a file, from options, metadata, and the files beside it.
+def describe(file: OnnxFile, options: Sequence[SourceValues], report: Report) -> Description:
+    """Return the classes and preprocessing of the model in a file, from options, metadata, and the files beside it.
 
-    tell: takes a line for the owner. Raises ManifestError if a source shows that it is no classifier, or if no source
-    names the classes.
+    report: shows a line to the owner. Raises ManifestError if no source names the classes, or if it is no classifier.
     """
     values: Values = {}
     sources: dict[str, str] = {}
     lines: list[str] = []
-    for source in (*options, *_sources(file, tell), Said("by default", _DEFAULTS)):
-        passed_over = {*values, *(_GEOMETRY if "resize" in values else ())}
-        new = {key: one for key, one in source.values.items() if one is not None and key not in passed_over}
-        if (labels := new.pop("labels", None)) is not None:
-            new = {"labels": labels_in(labels, source.source, tell), **new}
-        values |= new
-        sources |= dict.fromkeys(new, source.source)
-        lines += [f"{source.source}: {'; '.join(f'{key} {_in_words(one)}' for key, one in new.items())}"] * bool(new)
+    for source in (*options, *_values_by_source(file, report), SourceValues("by default", _DEFAULTS)):
+        decided = {*values, *(_GEOMETRY if "resize" in values else ())}
+        new_values = {key: value for key, value in source.values.items() if value is not None and key not in decided}
+        if (labels := new_values.pop("labels", None)) is not None:
+            new_values = {"labels": labels_from_text(labels, source.source, report), **new_values}
+        values |= new_values
+        sources |= dict.fromkeys(new_values, source.source)
+        if new_values:
+            text = "; ".join(f"{key} {_value_text(value)}" for key, value in new_values.items())
+            lines.append(f"{source.source}: {text}")
     if "labels" not in values:
-        what = "neither the file nor one beside it names the classes"
-        raise ManifestError(f"{file.path}: {what}: use --labels FILE, with one name a line in the outputs' order")
+        problem = "neither the file nor one beside it names the classes"
+        raise ManifestError(f"{file.path}: {problem}: use --labels FILE, with one name a line in the outputs' order")
     input_px = values.pop("input_px", None)
-    if sources.get("input_px") != "--input" and all(side.dim_value for side in _image(file.model).shape.dim[1:]):
+    has_size = all(side.dim_value for side in _first_input_type(file.model).shape.dim[1:])
+    if has_size and sources.get("input_px") != "--input":
         input_px = None
     values.pop("inexact", None)
     return Description(values.pop("labels"), values, input_px, sources, lines)
 
 
-def _in_words(value: Any) -> str:
+def _value_text(value: Any) -> str:
+    """Return a value in words for the owner."""
     if isinstance(value, tuple):
-        return " ".join(f"{one:.4g}" for one in value)
+        return " ".join(f"{number:.4g}" for number in value)
     return f"{len(value.names)} classes" if isinstance(value, Labels) else str(value)
 
 
-def _image(model: ModelProto) -> TypeProto.Tensor:
+def _first_input_type(model: ModelProto) -> TypeProto.Tensor:
     """Return the type of the model's first input, an empty one if it has none."""
     return next((value.type.tensor_type for value in inputs_of(model)), TypeProto.Tensor())
 
 
-def _sources(file: OnnxFile, tell: Callable[[str], None]) -> Iterator[Said]:
-    """Yield the values of the metadata, then of files beside the model, or one level up if its folder is `onnx`."""
+def _values_by_source(file: OnnxFile, report: Report) -> Iterator[SourceValues]:
+    """Yield the values of the file's metadata, then of files in its folder, and in the parent of a folder `onnx`."""
     onnx, name = file.path, path_text(Path(file.path.name))
-    if _image(file.model).elem_type == TensorProto.UINT8:
-        yield Said(f"uint8 input of {name}", LEVELS)
-    props = {entry.key: entry.value for entry in file.model.metadata_props}
+    if _first_input_type(file.model).elem_type == TensorProto.UINT8:
+        yield SourceValues(f"uint8 input of {name}", LEVELS)
+    metadata = {entry.key: entry.value for entry in file.model.metadata_props}
     for read in _METADATA:
-        yield _said(f"metadata of {name}", props, read, tell)
+        yield _read_source(f"metadata of {name}", metadata, read, report)
     folders = [onnx.parent, *([onnx.parent.parent] if onnx.resolve().parent.name == "onnx" else [])]
-    for path in (folder / one for one in (*_JSON, *_TEXTS) for folder in folders if (folder / one).is_file()):
+    paths = [folder / file_name for file_name in (*_JSON, *_TEXTS) for folder in folders]
+    for path in filter(Path.is_file, paths):
         if path.name in _JSON:
-            yield _said(path.name, path, _JSON[path.name], tell)
+            yield _read_source(path.name, path, _JSON[path.name], report)
         else:
-            yield Said(path.name, {"labels": labels_text(path)})
+            yield SourceValues(path.name, {"labels": read_labels_text(path)})
 
 
-def _said(source: str, content: Values | Path, read: Callable[[Values], Values], tell: Callable[[str], None]) -> Said:
-    """Return a source's values; if it cannot be read, none, and `tell` the reason. Raises ManifestError from `read`."""
+def _read_source(source: str, content: Values | Path, read: Reader, report: Report) -> SourceValues:
+    """Return what `read` finds in metadata or a JSON file; no values if unreadable. Raises ManifestError if it does."""
     try:
         decoded = json.loads(read_bounded(content, MAX_BYTES)) if isinstance(content, Path) else content
-        return Said(source, read(decoded))
+        return SourceValues(source, read(decoded))
     except ManifestError as error:
         raise ManifestError(f"{source}: {error}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        tell(f"{source}: left out: {type(error).__name__}: {error}")
-        return Said(source, {})
+        report(f"{source}: left out: {type(error).__name__}: {error}")
+        return SourceValues(source, {})
 
 
-def of_ultralytics(props: Values) -> Values:
-    """Ultralytics 8.4, engine/exporter.py: the metadata has the task, names, and imgsz (height, width)."""
-    if not {"task", "names"} <= set(props):
+def ultralytics_values(metadata: Values) -> Values:
+    """Return the values in Ultralytics' metadata (8.4, engine/exporter.py): task, names, imgsz (height, width)."""
+    if not {"task", "names"} <= set(metadata):
         return {}
-    if props["task"] != "classify":
-        what = f"it is of the task {props['task']}, not of the task classify"
-        raise ManifestError(f"{what}: export a classifier of whole images, such as yolo11n-cls.pt")
-    height_px, width_px = map(int, _numbers(props.get("imgsz", 224), 2))
+    if metadata["task"] != "classify":
+        repair = "export a classifier of whole images, such as yolo11n-cls.pt"
+        raise ManifestError(f"it is of the task {metadata['task']}, not of the task classify: {repair}")
+    height_px, width_px = map(int, _parse_numbers(metadata.get("imgsz", 224), 2))
     geometry = STRETCHED if height_px != width_px else {}  # as in classify_transforms
-    return {**CONVENTIONS["ultralytics"], **geometry, "labels": props["names"], "input_px": (width_px, height_px)}
+    return {**CONVENTIONS["ultralytics"], **geometry, "labels": metadata["names"], "input_px": (width_px, height_px)}
 
 
-def of_custom_vision(props: Values) -> Values:
-    """Custom Vision's export: https://github.com/Azure-Samples/customvision-export-samples, samples/python/onnx."""
-    kinds = f"{props.get('DomainType', '')} {props.get('CustomVision.Postprocess.Method', '')}".strip()
+def custom_vision_values(metadata: Values) -> Values:
+    """Return the values in Custom Vision's metadata: Azure-Samples/customvision-export-samples, samples/python/onnx."""
+    kinds = f"{metadata.get('DomainType', '')} {metadata.get('CustomVision.Postprocess.Method', '')}".strip()
     if "Detection" in kinds or "MultiLabel" in kinds:
         raise ManifestError(
             f"Custom Vision calls its model {kinds}, which answers with more than one class for an image: export a "
             "project of the kind Multiclass"
         )
-    if "Image.NominalPixelRange" not in props:
+    if "Image.NominalPixelRange" not in metadata:
         return {}
     mean, std, method, height_px = (
-        props.get(f"CustomVision.Preprocess.{key}", default)
+        metadata.get(f"CustomVision.Preprocess.{key}", default)
         for key, default in (("NormalizeMean", 0), ("NormalizeStd", 1), ("CropMethod", ""), ("TargetHeight", 0))
     )
-    factor = 1 if props["Image.NominalPixelRange"] == "NominalRange_0_255" else 1 / 255
+    factor = 1 if metadata["Image.NominalPixelRange"] == "NominalRange_0_255" else 1 / 255
     geometry = {**CROPPED, "resize_px": int(height_px)} if "CropCenter" in method else STRETCHED
-    channels = "bgr" if props.get("Image.BitmapPixelFormat") == "Bgr8" else "rgb"
-    return {**geometry, **_scaled(mean, std, factor), **_interpolation("bicubic"), "channels": channels}
+    channels = "bgr" if metadata.get("Image.BitmapPixelFormat") == "Bgr8" else "rgb"
+    return {**geometry, **_mean_and_std(mean, std, factor), **_nearest_interpolation("bicubic"), "channels": channels}
 
 
-def of_properties(props: Values) -> Values:
-    """Properties of any exporter: labels, classes or names (a list, or a row with commas), mean and std."""
+def property_values(metadata: Values) -> Values:
+    """Return labels (a list, or a row with commas), mean and std in the metadata of any other exporter."""
     values: Values = {}
-    labels = next((props[key] for key in ("labels", "classes", "names") if key in props), None)
+    labels = next((metadata[key] for key in ("labels", "classes", "names") if key in metadata), None)
     if labels is not None:
         is_row = "\n" not in labels.strip() and labels.lstrip()[:1] not in tuple("[{(")
         values["labels"] = labels.replace(",", "\n") if is_row else labels
-    if {"mean", "std"} <= set(props):
-        is_levels = max(*_numbers(props["mean"], 3), *_numbers(props["std"], 3)) > LEVELS_FROM
-        values |= _scaled(props["mean"], props["std"], 1 if is_levels else 1 / 255)
+    if {"mean", "std"} <= set(metadata):
+        is_levels = max(*_parse_numbers(metadata["mean"], 3), *_parse_numbers(metadata["std"], 3)) > LEVELS_FROM
+        values |= _mean_and_std(metadata["mean"], metadata["std"], 1 if is_levels else 1 / 255)
     return values
 
 
-def of_teachable_machine(content: Values) -> Values:
-    """metadata.json of the package @teachablemachine/image 0.8: labels and imageSize."""
+def teachable_machine_values(content: Values) -> Values:
+    """Return the values in Teachable Machine's metadata.json (@teachablemachine/image 0.8): labels and imageSize."""
     if content.get("packageName") != "@teachablemachine/image":
         return {}
     side_px, labels = int(content.get("imageSize", 224)), json.dumps(content["labels"])
     return {**CONVENTIONS["teachable-machine"], "labels": labels, "input_px": (side_px, side_px)}
 
 
-def of_config(content: Values) -> Values:
-    """config.json: transformers' id2label; timm's label_names and pretrained_cfg, in old versions the whole file."""
+def config_values(content: Values) -> Values:
+    """Return the values in config.json: transformers' id2label, or timm's label_names and pretrained_cfg."""
     labels = content.get("id2label") or content.get("label_names")
     values = {"labels": json.dumps(labels)} if labels else {}
-    prepared = content.get("pretrained_cfg", content)
-    if not {"mean", "std", "input_size"} <= set(prepared):
+    pretrained_config = content.get("pretrained_cfg", content)
+    if not {"mean", "std", "input_size"} <= set(pretrained_config):
         return values
-    share = prepared.get("crop_pct", CONVENTIONS["timm"]["crop_share"])
+    share = pretrained_config.get("crop_pct", CONVENTIONS["timm"]["crop_share"])
     geometry = {**CROPPED, "crop_share": share}
-    if prepared.get("crop_mode") == "squash":
+    if pretrained_config.get("crop_mode") == "squash":
         geometry = STRETCHED if share == 1 else {**geometry, "inexact": _SQUEEZED}
-    _, height_px, width_px = prepared["input_size"]
+    _, height_px, width_px = pretrained_config["input_size"]
     return {
         **geometry,
-        **_scaled(prepared["mean"], prepared["std"], 1 / 255),
-        **_interpolation(prepared.get("interpolation", "bicubic")),
+        **_mean_and_std(pretrained_config["mean"], pretrained_config["std"], 1 / 255),
+        **_nearest_interpolation(pretrained_config.get("interpolation", "bicubic")),
         **values,
         "input_px": (width_px, height_px),
     }
 
 
-def of_hugging_face(content: Values) -> Values:
-    """preprocessor_config.json of transformers 5, see its models' image_processing_*.py."""
+def hugging_face_values(content: Values) -> Values:
+    """Return the preprocessing in a preprocessor_config.json of transformers 5 (its models' image_processing_*.py)."""
     if not {"size", "image_mean", "do_resize", "do_rescale"} & set(content):
         return {}
     is_normalised = content.get("do_normalize", "image_mean" in content)
-    mean = _numbers(content["image_mean"] if is_normalised else 0, 3)
-    std = _numbers(content["image_std"] if is_normalised else 1, 3)
-    kind = str(content.get("image_processor_type") or content.get("feature_extractor_type"))
-    if kind.startswith("EfficientNet") and content.get("include_top", True):
-        std = [one * one for one in std]  # transformers divides by std twice
+    mean = _parse_numbers(content["image_mean"] if is_normalised else 0, 3)
+    std = _parse_numbers(content["image_std"] if is_normalised else 1, 3)
+    processor_type = str(content.get("image_processor_type") or content.get("feature_extractor_type"))
+    if processor_type.startswith("EfficientNet") and content.get("include_top", True):
+        std = [number * number for number in std]  # transformers divides by std twice
     if content.get("rescale_offset"):
-        mean = [one + 1 for one in mean]
+        mean = [number + 1 for number in mean]
     factor = content.get("rescale_factor", 1 / 255) if content.get("do_rescale", True) else 1
     return {
-        **_interpolation(content.get("resample", "bilinear")),
-        **_sides(content, kind),
-        **_scaled(mean, std, factor),
+        **_nearest_interpolation(content.get("resample", "bilinear")),
+        **_hugging_face_geometry(content, processor_type),
+        **_mean_and_std(mean, std, factor),
         "channels": "bgr" if content.get("do_flip_channel_order") else "rgb",
     }
 
 
-def _sides(content: Values, kind: str) -> Values:
-    """Return resize, crop and size in a preprocessor_config.json; its `size` has one of three forms."""
+def _hugging_face_geometry(content: Values, processor_type: str) -> Values:
+    """Return resize, crop and size of a preprocessor_config.json; `size` is a number, shortest_edge, or both sides."""
     size, crop = content.get("size", 224), content.get("crop_size")
     is_cropped = crop is not None and content.get("do_center_crop", True)
-    is_convnext = kind.startswith("ConvNext") or content.get("crop_pct") is not None
+    is_convnext = processor_type.startswith("ConvNext") or content.get("crop_pct") is not None
     if isinstance(size, int):
         size = {"shortest_edge": size} if is_cropped or is_convnext else {"height": size, "width": size}
     edge_px = size.get("shortest_edge")
@@ -257,36 +262,36 @@ def _sides(content: Values, kind: str) -> Values:
     return {**CROPPED, "resize_px": edge_px or min(size.values()), "input_px": crop_px, **inexact}
 
 
-def _interpolation(kind: str | int) -> Values:
-    """Return the nearest supported interpolation, and `inexact` if it differs. kind: Pillow's name or number."""
-    name = _PILLOW[kind] if isinstance(kind, int) else kind
-    if name in _SERVED:
-        return {"interpolation": _SERVED[name]}
-    nearest = _SERVED["bicubic" if name == "lanczos" else "bilinear"]
+def _nearest_interpolation(method: str | int) -> Values:
+    """Return the nearest supported interpolation, and `inexact` if it differs. method: Pillow's name or number."""
+    name = _PILLOW[method] if isinstance(method, int) else method
+    if name in _SUPPORTED:
+        return {"interpolation": _SUPPORTED[name]}
+    nearest = _SUPPORTED["bicubic" if name == "lanczos" else "bilinear"]
     return {"interpolation": nearest, "inexact": f"there the interpolation is {name}"}
 
 
-def _scaled(mean: Any, std: Any, factor: float) -> Values:
-    """Return mean and std for values of 0 to 1. mean, std: for levels of 0 to 255 times `factor`."""
-    unit = 1 if abs(255 * factor - 1) < 1e-6 else 255 * factor
-    both = ([float(f"{one / unit:.9g}") for one in _numbers(numbers, 3)] for numbers in (mean, std))
-    return dict(zip(("mean", "std"), map(tuple, both), strict=True))
+def _mean_and_std(mean: Any, std: Any, rescale_factor: float) -> Values:
+    """Return mean and std for pixels from 0 to 1. mean, std: for pixels from 0 to 255 times `rescale_factor`."""
+    divisor = 1 if abs(255 * rescale_factor - 1) < 1e-6 else 255 * rescale_factor
+    triples = {"mean": _parse_numbers(mean, 3), "std": _parse_numbers(std, 3)}
+    return {key: tuple(float(f"{number / divisor:.9g}") for number in triple) for key, triple in triples.items()}
 
 
-def _numbers(value: Any, count: int) -> list[float]:
-    """Return `count` numbers from a list or a text; a single number is repeated. Raises ValueError for other counts."""
+def _parse_numbers(value: Any, count: int) -> list[float]:
+    """Return `count` numbers from a list, text or number; a single one is repeated. Raises ValueError for others."""
     parts = value.strip("[]() ").replace(",", " ").split() if isinstance(value, str) else value
-    numbers = [float(one) for one in (parts if isinstance(parts, list | tuple) else [parts])]
+    numbers = [float(part) for part in (parts if isinstance(parts, list | tuple) else [parts])]
     if len(numbers) not in (1, count):
         raise ValueError(f"{value!r} is not {count} numbers")
     return numbers * (count // len(numbers))
 
 
-_METADATA = (of_ultralytics, of_custom_vision, of_properties)
+_METADATA = (ultralytics_values, custom_vision_values, property_values)
 _JSON = {
-    "preprocessor_config.json": of_hugging_face,
-    "config.json": of_config,
-    "metadata.json": of_teachable_machine,
-    "metadata_properties.json": of_custom_vision,
-    "cvexport.manifest": of_custom_vision,
+    "preprocessor_config.json": hugging_face_values,
+    "config.json": config_values,
+    "metadata.json": teachable_machine_values,
+    "metadata_properties.json": custom_vision_values,
+    "cvexport.manifest": custom_vision_values,
 }

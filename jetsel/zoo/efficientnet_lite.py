@@ -27,8 +27,7 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
 from jetsel.zoo.export import OPSET
 
-RECIPE = "efficientnet-lite graph 1"
-"""Must be raised with each change after which the graph answers differently for the same tensors."""
+RECIPE = "efficientnet-lite graph 1"  # raise the number with each change of what the graph computes from its tensors
 
 _EPSILON = 1e-3  # of batch normalisation, as in the reference
 _IR_VERSION = 8  # the newest that ONNX Runtime 1.10, the last for Python 3.6, loads
@@ -37,91 +36,90 @@ Tensors = Mapping[str, NDArray[Any]]
 _STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
 """Number of blocks and stride of the first block of each row of Table 1; the tensors' shapes give the kernels."""
 
-DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}
-"""Variant -> factor of the number of blocks in each stage; the tensors' shapes give the widths."""
+DEPTHS = {"lite0": 1.0, "lite1": 1.1, "lite2": 1.2}  # factor of the number of blocks; tensors' shapes give the widths
 _NAMES = {
     ("collections", "OrderedDict"): OrderedDict,
-    ("torch._utils", "_rebuild_tensor_v2"): lambda *view: view,  # a storage, offset, shape, stride, and more
+    ("torch._utils", "_rebuild_tensor_v2"): lambda *parts: parts,  # (key, dtype) of a storage, offset, shape, stride...
     ("torch", "FloatStorage"): np.dtype("<f4"),
     ("torch", "LongStorage"): np.dtype("<i8"),
 }
-"""Module and name in a pickle -> what stands for it."""
+"""Module and name of a function or class in the pickles -> what _TensorUnpickler uses instead."""
 
 
-class _Tensors(pickle.Unpickler):
+class _TensorUnpickler(pickle.Unpickler):
     """Unpickles tensors, and refuses every other class and function without importing it."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the replacement for a name that tensors need; raises UnpicklingError for any other."""
+        """Return what replaces a class or function that tensors need; raises UnpicklingError for any other."""
         if (module, name) not in _NAMES:
             raise pickle.UnpicklingError(f"it names {module}.{name}, which is not a tensor")
         return _NAMES[module, name]
 
     def persistent_load(self, pid: Any) -> tuple[str, np.dtype[Any]]:
-        """Return the key and the type of a storage."""
-        _, kind, key, *_ = pid
-        return key, kind
+        """Return a storage's key and dtype. pid: tuple of "storage", dtype, key, and more."""
+        _, dtype, key, *_ = pid
+        return key, dtype
 
 
-def tensors_in(content: bytes) -> dict[str, NDArray[Any]]:
-    """Return the tensors, float32 or int64, by name. content: of the file."""
+def read_tensors(content: bytes) -> dict[str, NDArray[Any]]:
+    """Return the tensors, float32 or int64, by name, in a verified file's content. The module describes the format."""
     file = io.BytesIO(content)
-    *_, views, keys = [_Tensors(file).load() for _ in range(5)]
-    kinds = dict(storage for storage, *_ in views.values())
+    *_, tensor_parts, storage_keys = [_TensorUnpickler(file).load() for _ in range(5)]
+    dtypes = dict(storage for storage, *_ in tensor_parts.values())
     storages, tensors = {}, {}
-    for key in keys:
+    for key in storage_keys:
         (count,) = struct.unpack("<q", file.read(8))
-        storages[key] = np.frombuffer(file.read(count * kinds[key].itemsize), kinds[key])
-    for name, ((key, kind), offset, shape, stride, *_) in views.items():
-        steps = [step * kind.itemsize for step in stride]
-        tensors[name] = np.array(as_strided(storages[key][offset:], shape, steps))
+        storages[key] = np.frombuffer(file.read(count * dtypes[key].itemsize), dtypes[key])
+    for name, ((key, dtype), offset, shape, stride, *_) in tensor_parts.items():
+        strides_bytes = [step * dtype.itemsize for step in stride]
+        tensors[name] = np.array(as_strided(storages[key][offset:], shape, strides_bytes))
     return tensors
 
 
-def digest(tensors: Tensors) -> str:
-    """Return the sha256 of the tensors in the order of their names, in hexadecimal."""
-    total = hashlib.sha256()
+def tensors_sha256(tensors: Tensors) -> str:
+    """Return the SHA-256 of all names, types, shapes and values, in hexadecimal, whatever file the tensors were in."""
+    hasher = hashlib.sha256()
     for name in sorted(tensors):
         values = np.ascontiguousarray(tensors[name])
-        total.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
-        total.update(values.tobytes())
-    return total.hexdigest()
+        hasher.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
+        hasher.update(values.tobytes())
+    return hasher.hexdigest()
 
 
 def graph_of(tensors: Tensors, variant: str) -> ModelProto:
-    """Return a model (n, 3, height, width) -> logits (n, 1000), embedding (n, 1280), for images of any size.
+    """Return the ONNX model: images (n, 3, height, width) of any size -> logits (n, 1000) and embedding (n, 1280).
 
     Batch normalisations are folded into the convolutions. Padding is SAME, which depends on the image's size, so one
-    graph serves every size. Raises KeyError if the tensors are of another architecture.
+    graph serves every size. variant: key of DEPTHS. Raises KeyError if the tensors are of another architecture.
     """
-    return _Graph(tensors).model(DEPTHS[variant])
+    return _GraphBuilder(tensors).model(DEPTHS[variant])
 
 
-class _Graph:
-    """Collects the nodes and constants of a graph."""
+class _GraphBuilder:
+    """Builds the ONNX graph from tensors: the methods add nodes and constants, and return the output's name."""
 
     def __init__(self, tensors: Tensors) -> None:
         self._tensors = tensors
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
-        self._channels: dict[str, int] = {}  # by tensor, to see whether a block can add its input
+        self._channels: dict[str, int] = {}  # output -> channels, to see whether a block can add its input to it
 
-    def model(self, depth: float) -> ModelProto:
-        """Return the whole graph. depth: factor of the number of blocks in each stage."""
+    def model(self, depth_factor: float) -> ModelProto:
+        """Return the whole graph. depth_factor: factor of the number of blocks in each stage."""
         for name, value in (("zero", 0.0), ("six", 6.0)):
-            self._constant(name, np.array(value))
-        tensor = self._convolution("input", "_conv_stem", "_bn0", stride=2)
-        number = 0
-        for place, (blocks, stride) in enumerate(_STAGES):
-            is_fixed = place in (0, len(_STAGES) - 1)
-            for block in range(blocks if is_fixed else math.ceil(depth * blocks)):
-                tensor = self._block(tensor, f"_blocks.{number}.", stride if block == 0 else 1)
-                number += 1
-        tensor = self._convolution(tensor, "_conv_head", "_bn1")
-        self._add("GlobalAveragePool", [tensor], "pooled")
-        self._add("Flatten", ["pooled"], "embedding")
-        weights = [self._constant(name, self._tensors[name]) for name in ("_fc.weight", "_fc.bias")]
-        self._add("Gemm", ["embedding", *weights], "logits", transB=1)
+            self._add_constant(name, np.array(value))
+        last_tensor = self._convolution("input", "_conv_stem", "_bn0", stride=2)
+        block_number = 0
+        for stage, (blocks, stride) in enumerate(_STAGES):
+            is_fixed = stage in (0, len(_STAGES) - 1)
+            for block in range(blocks if is_fixed else math.ceil(depth_factor * blocks)):
+                last_tensor = self._block(last_tensor, f"_blocks.{block_number}.", stride if block == 0 else 1)
+                block_number += 1
+        last_tensor = self._convolution(last_tensor, "_conv_head", "_bn1")
+        self._add_node("GlobalAveragePool", [last_tensor], "pooled")
+        self._add_node("Flatten", ["pooled"], "embedding")
+        weights = [self._add_constant(name, self._tensors[name]) for name in ("_fc.weight", "_fc.bias")]
+        self._add_node("Gemm", ["embedding", *weights], "logits", transB=1)
         classes, width = self._tensors["_fc.weight"].shape
         outputs = [("logits", ["n", classes]), ("embedding", ["n", width])]
         graph = helper.make_graph(
@@ -131,27 +129,27 @@ class _Graph:
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in outputs],
             self._constants,
         )
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="jetsel")
-        made.ir_version = _IR_VERSION
-        checker.check_model(made)
-        return made
+        onnx_model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="jetsel")
+        onnx_model.ir_version = _IR_VERSION
+        checker.check_model(onnx_model)
+        return onnx_model
 
-    def _block(self, given: str, prefix: str, stride: int) -> str:
+    def _block(self, input_name: str, prefix: str, stride: int) -> str:
         """Add an inverted residual block: widen, filter each channel, narrow, and add the input if the shapes agree."""
-        tensor, expand = given, f"{prefix}_expand_conv"
+        last_tensor, expand = input_name, f"{prefix}_expand_conv"
         if f"{expand}.weight" in self._tensors:
-            tensor = self._convolution(tensor, expand, f"{prefix}_bn0")
-        tensor = self._convolution(tensor, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride)
-        tensor = self._convolution(tensor, f"{prefix}_project_conv", f"{prefix}_bn2", is_bounded=False)
-        if stride == 1 and self._channels[given] == self._channels[tensor]:
-            self._channels[f"{prefix}sum"] = self._channels[given]
-            return self._add("Add", [tensor, given], f"{prefix}sum")
-        return tensor
+            last_tensor = self._convolution(last_tensor, expand, f"{prefix}_bn0")
+        last_tensor = self._convolution(last_tensor, f"{prefix}_depthwise_conv", f"{prefix}_bn1", stride=stride)
+        last_tensor = self._convolution(last_tensor, f"{prefix}_project_conv", f"{prefix}_bn2", is_bounded=False)
+        if stride == 1 and self._channels[input_name] == self._channels[last_tensor]:
+            self._channels[f"{prefix}sum"] = self._channels[input_name]
+            return self._add_node("Add", [last_tensor, input_name], f"{prefix}sum")
+        return last_tensor
 
     def _convolution(
-        self, given: str, name: str, normalisation: str, *, stride: int = 1, is_bounded: bool = True
+        self, input_name: str, name: str, normalisation: str, *, stride: int = 1, is_bounded: bool = True
     ) -> str:
-        """Add a convolution with its normalisation folded in, and ReLU6 if it is bounded."""
+        """Add the convolution `name` with a batch normalisation folded in, then ReLU6 if `is_bounded`."""
         mean, variance, gain, shift = (
             self._tensors[f"{normalisation}.{part}"].astype(np.float64)
             for part in ("running_mean", "running_var", "weight", "bias")
@@ -160,21 +158,24 @@ class _Graph:
         kernel = self._tensors[f"{name}.weight"]
         folded = kernel.astype(np.float64) * scale[:, None, None, None]
         self._channels[name] = self._channels[f"{name}.bounded"] = len(kernel)
-        self._add(
+        parameters = {f"{name}.weight": folded, f"{name}.bias": shift - mean * scale}
+        self._add_node(
             "Conv",
-            [given, self._constant(f"{name}.weight", folded), self._constant(f"{name}.bias", shift - mean * scale)],
+            [input_name, *(self._add_constant(key, values) for key, values in parameters.items())],
             name,
             kernel_shape=kernel.shape[2:],
             strides=[stride, stride],
             group=len(kernel) if kernel.shape[1] == 1 else 1,  # one filter for each channel
             auto_pad="SAME_UPPER",
         )
-        return self._add("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
+        return self._add_node("Clip", [name, "zero", "six"], f"{name}.bounded") if is_bounded else name
 
-    def _constant(self, name: str, values: NDArray[Any]) -> str:
+    def _add_constant(self, name: str, values: NDArray[Any]) -> str:
+        """Add a float32 constant and return its name."""
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values, np.float32), name))
         return name
 
-    def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> str:
-        self._nodes.append(helper.make_node(kind, given, [made], name=made, **attributes))
-        return made
+    def _add_node(self, operator: str, input_names: list[str], output_name: str, **attributes: Any) -> str:
+        """Add a node and return the name of its output, which is the node's name too."""
+        self._nodes.append(helper.make_node(operator, input_names, [output_name], name=output_name, **attributes))
+        return output_name

@@ -22,17 +22,17 @@ OPSET = 13  # ONNX Runtime 1.10, the last for Python 3.6, loads it; so does Tens
 
 
 class Example(NamedTuple):
-    """An input and torch's answer. batch: (2, 3, height, width) float32. logits: (2, classes) float32."""
+    """An input and the logits for it, to verify an ONNX file by: batch (2, 3, height, width), logits (2, classes)."""
 
     batch: NDArray[np.float32]
     logits: NDArray[np.float32]
 
 
 def export(net: torch.nn.Module, path: Path, height_px: int, width_px: int) -> Example:
-    """Export the network for any batch size, batch normalisation folded in, and return its answer to random numbers.
+    """Export a network to the file `path`, for any batch size, and return random images with torch's logits for them.
 
-    The embedding is the input of the last linear layer; a network with another end has none. Raises ManifestError if
-    torch cannot export the network.
+    Batch normalisation is folded in. The embedding is the input of the last linear layer; a network with another end
+    has none. Raises ManifestError if torch cannot export the network.
     """
     import torch
 

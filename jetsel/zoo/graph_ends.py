@@ -31,16 +31,14 @@ _FLOATS = ("undefined", "float", "float16", "double", "bfloat16")  # undefined: 
 
 
 class GraphEnds:
-    """The outputs of a graph, and the way back from them to the logits.
-
-    makers: tensor -> node that makes it. classes: number of labels. It uses the types and shapes that onnx infers.
-    """
+    """The outputs of a graph, and the way back from them to the logits. makers: tensor -> node that makes it."""
 
     def __init__(self, model: ModelProto, classes: int) -> None:
+        """Infer types and shapes, and trace which tensors cannot be logits. classes: number of the family's labels."""
         self.outputs = [value.name for value in model.graph.output]
         self.makers = {output: node for node in model.graph.node for output in node.output}
         self._classes = classes
-        self._known: dict[str, tuple[str, tuple[int, ...] | None]] = {}  # an open dimension is 0, an unknown shape None
+        self._types: dict[str, tuple[str, tuple[int, ...] | None]] = {}  # tensor -> what `_type` returns
         with contextlib.suppress(shape_inference.InferenceError, RuntimeError, ValueError):  # ONNX Runtime reports it
             model = shape_inference.infer_shapes(model, data_prop=True)
         kinds = {number: kind.lower() for kind, number in TensorProto.DataType.items()}
@@ -48,7 +46,7 @@ class GraphEnds:
             form, tensor = value.type.WhichOneof("value") or "tensor_type", value.type.tensor_type
             kind = kinds.get(tensor.elem_type, "an unknown type") if form == "tensor_type" else form
             shape = tuple(side.dim_value for side in tensor.shape.dim) if tensor.HasField("shape") else None
-            self._known[value.name] = kind, shape
+            self._types[value.name] = kind, shape
         self._constants = {"", *(tensor.name for tensor in model.graph.initializer)}
         self._origins: dict[str, str] = {}  # tensor that is no logits -> the operator in _REASON that it comes from
         for node in model.graph.node:  # in topological order, so the origins of its inputs are known
@@ -62,19 +60,20 @@ class GraphEnds:
                 self._origins |= dict.fromkeys(node.output, origins[0])
 
     def _type(self, tensor: str) -> tuple[str, tuple[int, ...] | None]:
-        return self._known.get(tensor, ("undefined", None))
+        """Return a tensor's element type and shape: an open dimension is 0, an unknown shape None."""
+        return self._types.get(tensor, ("undefined", None))
 
     def is_table(self, tensor: str) -> bool:
-        """Return whether a tensor is known to have several dimensions above 1, as boxes and feature maps do."""
+        """Return True if a tensor is known to have several dimensions above 1, as boxes and feature maps do."""
         return sum(side > 1 for side in self._type(tensor)[1] or ()) > 1
 
     def is_number(self, tensor: str) -> bool:
-        """Return whether a tensor is known to hold one number for each image."""
+        """Return True if a tensor is known to hold one number for each image, as of two classes with one logit."""
         shape = self._type(tensor)[1]
         return shape is not None and math.prod(shape[1:]) == 1 and shape[:1] <= (1,)  # the batch is open or 1
 
     def fault(self, tensor: str) -> str | None:
-        """Return why a tensor cannot be the logits of the classes, None if nothing speaks against it."""
+        """Return why a tensor cannot be the logits of the classes, in words after its name; None if it can be."""
         kind, shape = self._type(tensor)
         if kind not in _FLOATS:
             return f"is of {kind}, not of float32"
@@ -88,37 +87,39 @@ class GraphEnds:
         return f"comes from {origin}: {_REASON[origin]}" if (origin := self._origins.get(tensor)) else None
 
     def _made_by(self, tensor: str) -> str:
+        """Return the operator that makes a tensor, "" if none does."""
         return self.makers[tensor].op_type if tensor in self.makers else ""
 
     def logits_of(self, tensor: str) -> tuple[str | None, str]:
-        """Return the nearest tensor before this one that can be the logits (None: no or several candidates), and how.
+        """Return the nearest tensor from which `tensor` is computed and which can be the logits, and the activation.
 
-        The second value is Softmax or Sigmoid if this alone lies between the two tensors, otherwise empty.
+        The tensor is None if there is no candidate or several. The activation is Softmax or Sigmoid if only that lies
+        between the two tensors, otherwise "".
         """
-        reached, passed = [tensor], set()
-        for one in reached:
-            node = self.makers[one] if one in self._origins else None
+        reached, operators = [tensor], set()
+        for name in reached:
+            node = self.makers[name] if name in self._origins else None
             if node and not node.op_type.startswith(_REORDERING):
                 inputs = node.input[:1] if node.op_type in ("Div", "Sub") else node.input  # the second reverses scale
                 reached += set(inputs).difference(self._constants, reached)
-                is_share = node.op_type == "Div" and self._made_by(node.input[1]) == "ReduceSum"
-                passed.add("share" if is_share else node.op_type)
-        candidates = [one for one in reached if one in self.makers and self.fault(one) is None]
+                is_normalisation = node.op_type == "Div" and self._made_by(node.input[1]) == "ReduceSum"
+                operators.add("share" if is_normalisation else node.op_type)
+        candidates = [name for name in reached if name in self.makers and self.fault(name) is None]
         if len(candidates) != 1:
             return None, ""
-        kind = _WHOLE.get(tuple(sorted(passed.difference(_PLAIN))), "")
-        return candidates[0], "" if kind == "Softmax" and self.is_number(candidates[0]) else kind
+        activation = _WHOLE.get(tuple(sorted(operators.difference(_PLAIN))), "")
+        return candidates[0], "" if activation == "Softmax" and self.is_number(candidates[0]) else activation
 
-    def unchanged(self, tensor: str) -> str:
-        """Return this tensor, or the one before a subtracted maximum or a squeeze that may remove the batch."""
+    def before_shift(self, tensor: str) -> str:
+        """Return the tensor, or its input if its node only subtracts the maximum or may squeeze the batch away."""
         node, shape = self.makers[tensor], self._type(tensor)[1]
-        is_all = len(node.input) == 1 and not node.attribute  # squeezes every dimension of 1
-        is_squeezed = node.op_type == "Squeeze" and (is_all if shape is None else len(shape) < 2)
-        is_shifted = node.op_type == "Sub" and self._made_by(node.input[1]) == "ReduceMax"
-        return str(node.input[0]) if is_squeezed or is_shifted else tensor
+        squeezes_all = len(node.input) == 1 and not node.attribute  # squeezes every dimension of 1
+        is_squeezed = node.op_type == "Squeeze" and (squeezes_all if shape is None else len(shape) < 2)
+        subtracts_maximum = node.op_type == "Sub" and self._made_by(node.input[1]) == "ReduceMax"
+        return str(node.input[0]) if is_squeezed or subtracts_maximum else tensor
 
     def steps_behind(self, tensor: str) -> tuple[Step, ...]:
-        """Return the steps that convert a tensor of floats to (n, classes) float32; none if it is that already."""
+        """Return nodes that convert a tensor of floats to (n, classes) float32; they turn one number x into (0, x)."""
         kind, shape = self._type(tensor)
         steps = [] if kind in ("float", "undefined") else [Step("Cast", {"to": TensorProto.FLOAT})]
         if shape is not None and (len(shape) != 2 or shape[0] > 1):

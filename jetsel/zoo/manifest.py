@@ -16,8 +16,7 @@ from jetsel.image import InputSpec
 
 MAX_BYTES = 65_536  # a larger manifest is refused unread; those that jetsel writes are under 2 KB
 
-_OPERATIONS_PER_MS = 20e6
-"""Multiply-accumulates per ms on one core of a desktop processor: 20 to 40 million with the starter family."""
+_OPERATIONS_PER_MS = 20e6  # multiply-accumulates on one core of a desktop; 20 to 40 million with the starter family
 
 Name = Annotated[str, Meta(pattern=names.PATTERN, max_length=names.MAX_LENGTH)]
 FileName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z", max_length=255)]  # no path to another folder
@@ -28,7 +27,7 @@ Sentence = Annotated[str, Meta(min_length=1)]
 
 
 class ManifestHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A head that replaces the last layer. backbone_classes: number of classes of the backbone in `Manifest.file`."""
+    """A trained last layer on the embedding of the model in `Manifest.file`, its backbone, with `backbone_classes`."""
 
     file: FileName
     sha256: Sha256
@@ -36,7 +35,7 @@ class ManifestHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class DerivedFrom(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The model of the same family that this one was derived from. recipe: how it was derived."""
+    """The model of the same family that this one was made from. identity: see Manifest. recipe: how, such as 8 bits."""
 
     name: Name
     identity: Sha256
@@ -55,18 +54,18 @@ class PrecisionChoice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Preprocessing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The source of `Manifest.input`, and whether labelled images proved it."""
+    """Where `Manifest.input` comes from. is_checked: True if the model was right on labelled images prepared so."""
 
     source: Sentence
     is_checked: bool = False
 
     def checked(self, images: int) -> Preprocessing:
-        """Return a copy that is marked as proven on this number of labelled images."""
+        """Return a copy that says that this number of labelled images confirmed the preprocessing."""
         return Preprocessing(source=f"{self.source}; checked on {images} images", is_checked=True)
 
 
 class Tensors(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Hash of tensors, and how they become a graph, for a file whose bytes depend on the library that wrote it."""
+    """Identifies weights by their tensors' hash and a recipe for the graph, as a file's bytes vary with exporters."""
 
     sha256: Sha256
     recipe: Sentence
@@ -120,7 +119,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("latency_ms: missing; write the time of one image in ms, which orders a family's models")
 
     def changed(self, **changes: Any) -> Manifest:
-        """Return a copy with changes; raises ManifestError if a value is invalid."""
+        """Return a copy with some fields changed; raises ManifestError if a value is invalid."""
         return manifest_of(msgspec.to_builtins(self) | changes)
 
     @property
@@ -148,12 +147,12 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def is_unproven(self) -> bool:
-        """Whether the preprocessing came from a description and was never checked."""
+        """True if the preprocessing came from an owner's or exporter's description and no images have confirmed it."""
         return self.preprocessing is not None and not self.preprocessing.is_checked
 
     @property
     def cost_ms(self) -> float:
-        """Cost of one image, by which a family is ordered: the measured latency, or an estimate from the operations."""
+        """Cost of one image, by which a family is ordered: the measured latency, or an estimate from operations."""
         if self.latency_ms is not None:
             return self.latency_ms
         return (self.multiply_accumulates or 0) / _OPERATIONS_PER_MS
@@ -168,21 +167,21 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(f"{path}: {_in_words(error)}; correct it there, or delete the file") from None
+        raise ManifestError(f"{path}: {_fault_text(error)}; correct it there, or delete the file") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ManifestError(f"{path}: not JSON: {error}; correct it there, or delete the file") from None
 
 
 def manifest_of(plain: dict[str, Any]) -> Manifest:
-    """Return a manifest of plain values; raises ManifestError if a value is invalid."""
+    """Return the manifest with these fields, as in JSON; raises ManifestError if a value is invalid."""
     try:
         return msgspec.convert(plain, Manifest)
     except msgspec.ValidationError as error:
-        raise ManifestError(_in_words(error)) from None
+        raise ManifestError(_fault_text(error)) from None
 
 
-def _in_words(error: msgspec.ValidationError) -> str:
-    """Return the fault in words, with a rule instead of msgspec's pattern for values that people choose."""
+def _fault_text(error: msgspec.ValidationError) -> str:
+    """Return msgspec's error as `field: problem`; for names and versions, the rule replaces msgspec's pattern."""
     what, _, key = str(error).rstrip("`").partition(" - at `$.")
     rules = {"name": names.RULE, "family": names.RULE, "version": "write three numbers, as in 1.0.0"}
     words = rules.get(key.rpartition(".")[2], what.replace("`int`", "a whole number"))

@@ -44,7 +44,7 @@ _WHOLE_NUMBERS = {4, 5, 6, 7, 8, 9, 12, 13}  # TensorProto.DataType of shapes, i
 
 
 class OnnxFile(NamedTuple):
-    """An ONNX file and its model. taken_in: names of the files beside it whose weights the model includes."""
+    """An ONNX file's content and the model in it. taken_in: files beside it whose weights were copied into `model`."""
 
     path: Path
     content: bytes
@@ -53,32 +53,34 @@ class OnnxFile(NamedTuple):
 
 
 def read_file(path: Path) -> OnnxFile:
-    """Return an ONNX file with its external weights; raises ManifestError if it is unreadable or no ONNX file."""
+    """Read an ONNX file, and the files beside it that hold its weights; raises ManifestError if it cannot be used."""
     try:
         content = read_bounded(path, MAX_WEIGHTS_BYTES)
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror}; name the ONNX file") from error
-    model = _parsed(content, str(path))
-    return OnnxFile(path, content, model, _take_in(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content)))
+    model = _parse_onnx(content, str(path))
+    return OnnxFile(
+        path, content, model, _include_external_weights(model, str(path), path.parent, MAX_WEIGHTS_BYTES - len(content))
+    )
 
 
 def read_model(path: Path) -> ModelProto:
-    """Return the model in an ONNX file, see `read_file`."""
+    """Return the model in an ONNX file with all weights; raises ManifestError if it cannot be used."""
     return read_file(path).model
 
 
 def model_in(content: bytes, name: str) -> ModelProto:
-    """Return the model in the content of an ONNX file. name: for messages.
+    """Return the model in an ONNX file's content. name: for messages.
 
-    Raises ManifestError if it is no ONNX file, or refers to another file: sha256 would not cover the weights there, and
-    ONNX Runtime would open any path.
+    Raises ManifestError for other files, and if weights are in other files, which the hash of this one does not cover.
     """
-    model = _parsed(content, name)
-    _take_in(model, name, None, 0)
+    model = _parse_onnx(content, name)
+    _include_external_weights(model, name, None, 0)
     return model
 
 
-def _parsed(content: bytes, name: str) -> ModelProto:
+def _parse_onnx(content: bytes, name: str) -> ModelProto:
+    """Return the model in an ONNX file's content; raises ManifestError, which says what other kind of file it is."""
     model = ModelProto()
     if content[4:8] != b"ORTM":  # ONNX Runtime's own format (ort.fbs), whatever the file's name
         with contextlib.suppress(DecodeError):
@@ -91,71 +93,67 @@ def _parsed(content: bytes, name: str) -> ModelProto:
     return model
 
 
-def _take_in(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
-    """Copy external weights into their tensors, and return the names of their files.
+def _include_external_weights(model: ModelProto, name: str, folder: Path | None, most_bytes: int) -> tuple[str, ...]:
+    """Copy weights that are in other files of `folder` into the model's tensors, and return these files' names.
 
-    folder: the one that holds the files, None if none may be read. most_bytes: limit of all weights. Raises
-    ManifestError, also for a link, which may lead out of the folder.
+    folder: None if no file may be read. most_bytes: limit. Raises ManifestError, also for a link, as it may lead out.
     """
     files: dict[str, bytes] = {}
-    for tensor in [message for message in _messages(model) if isinstance(message, TensorProto)]:
+    for tensor in [message for message in _nested_messages(model) if isinstance(message, TensorProto)]:
         if not tensor.external_data and not tensor.data_location:
             continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        place = entries.get("location", "/")
-        if folder is None or Path(place).name != place or (folder / place).is_symlink():
+        file_name = entries.get("location", "/")
+        if folder is None or Path(file_name).name != file_name or (folder / file_name).is_symlink():
             where = "read only as the model is added, from its own folder and through no link"
             raise ManifestError(f"{name}: its weights are in another file, which is {where}: export it as one file")
         try:
-            if place not in files:
-                files[place] = read_bounded(folder / place, MAX_WEIGHTS_BYTES)
-            start = int(entries.get("offset", 0))
-            end = start + int(entries.get("length", len(files[place]) - start))
+            if file_name not in files:
+                files[file_name] = read_bounded(folder / file_name, MAX_WEIGHTS_BYTES)
+            start_byte = int(entries.get("offset", 0))
+            end_byte = start_byte + int(entries.get("length", len(files[file_name]) - start_byte))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "its place there is no number"
             repair = "copy that file there, or export the model as one file"
-            raise ManifestError(f"{name}: its weights are in {place} beside it: {reason}: {repair}") from None
-        most_bytes -= end - start
-        if not 0 <= start <= end <= len(files[place]) or most_bytes < 0:
-            reason = "exceed the 2 GB of an ONNX file" if most_bytes < 0 else f"end before {place} does: copy it again"
-            raise ManifestError(f"{name}: its weights {reason}")
-        tensor.raw_data = files[place][start:end]
+            raise ManifestError(f"{name}: its weights are in {file_name} beside it: {reason}: {repair}") from None
+        most_bytes -= end_byte - start_byte
+        if not 0 <= start_byte <= end_byte <= len(files[file_name]) or most_bytes < 0:
+            cut = f"end before {file_name} does: copy it again"
+            raise ManifestError(f"{name}: its weights {'exceed the 2 GB of an ONNX file' if most_bytes < 0 else cut}")
+        tensor.raw_data = files[file_name][start_byte:end_byte]
         tensor.ClearField("external_data")
         tensor.ClearField("data_location")
     return tuple(files)
 
 
-def parameters(model: ModelProto) -> int:
-    """Return the number of weights in the main graph, without integers, which are shapes and indices.
-
-    Operators of ai.onnx.ml, such as LinearClassifier, have weights in attributes.
-    """
+def count_weights(model: ModelProto) -> int:
+    """Return the number of weights in the main graph, without integers, which are shapes and indices."""
     constants = [node.attribute[0].t for node in model.graph.node if node.op_type == "Constant" and node.attribute]
     weights = [*model.graph.initializer, *(tensor for tensor in constants if tensor.dims)]
-    counts = [math.prod(one.dims) for one in weights if one.data_type not in _WHOLE_NUMBERS]
-    counts += [len(one.floats) for node in model.graph.node for one in node.attribute]
+    counts = [math.prod(tensor.dims) for tensor in weights if tensor.data_type not in _WHOLE_NUMBERS]
+    counts += [len(one.floats) for node in model.graph.node for one in node.attribute]  # weights of ai.onnx.ml
     return sum(counts)
 
 
 class Step(NamedTuple):
-    """A node to insert. constant: its second input, float32, if it has one."""
+    """A node to insert into a graph. kind: operator. constant: float32 value of its second input, None for no input."""
 
     kind: str
     attributes: Mapping[str, Any] = {}
     constant: Sequence[Any] | float | None = None
 
 
-def chain(steps: Sequence[Step], first: str, last: str) -> list[NodeProto]:
-    """Return nodes that apply the steps in order and turn the tensor `first` into the tensor `last`."""
+def chain_nodes(steps: Sequence[Step], input_name: str, output_name: str) -> list[NodeProto]:
+    """Return nodes that compute the tensor `output_name` from the tensor `input_name` by the steps in their order."""
     nodes = []
     for number, step in enumerate(steps, 1):
-        given, made = [first], last if number == len(steps) else f"{last}.{number}"
+        inputs, output = [input_name], output_name if number == len(steps) else f"{output_name}.{number}"
         if step.constant is not None:
-            given.append(f"{made}.constant")
+            inputs.append(f"{output}.constant")
             value = numpy_helper.from_array(np.array(step.constant, np.float32))
-            nodes.append(helper.make_node("Constant", [], given[1:], value=value))
-        nodes.append(helper.make_node(step.kind, given, [made], **step.attributes))
-        first = made
+            nodes.append(helper.make_node("Constant", [], inputs[1:], value=value))
+        nodes.append(helper.make_node(step.kind, inputs, [output], **step.attributes))
+        input_name = output
     return nodes
 
 
@@ -164,25 +162,25 @@ def put_in_front(model: ModelProto, steps: Sequence[Step], sides: Sequence[str |
     value = inputs_of(model)[0]
     name = value.name
     value.CopyFrom(helper.make_tensor_value_info(f"{name}.image", TensorProto.FLOAT, sides))
-    for place, node in enumerate(chain(steps, value.name, name)):
-        model.graph.node.insert(place, node)
+    for index, node in enumerate(chain_nodes(steps, value.name, name)):
+        model.graph.node.insert(index, node)
 
 
 def put_behind(model: ModelProto, tensor: str, name: str, steps: Sequence[Step]) -> None:
-    """Add the output `name`, (n, classes) float32, to the model: the steps applied to `tensor`."""
+    """Add the output `name`, (n, classes) float32: the steps applied to `tensor`. Others of this name give it up."""
     if steps or tensor != name:
         for names in (names for node in model.graph.node for names in (node.input, node.output)):
-            names[:] = [f"{name}.before" if one == name else one for one in names]  # frees the name
+            names[:] = [f"{name}.before" if old_name == name else old_name for old_name in names]  # frees the name
         for value in [value for value in model.graph.output if value.name == name]:
             model.graph.output.remove(value)
         model.graph.ClearField("value_info")
         tensor = f"{name}.before" if tensor == name else tensor
-        model.graph.node.extend(chain(steps or [Step("Identity")], tensor, name))
+        model.graph.node.extend(chain_nodes(steps or [Step("Identity")], tensor, name))
     model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", "classes"]))
 
 
 def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
-    """Remove all other outputs, and the nodes that only these need, as TensorRT may refuse them."""
+    """Remove all outputs but `names`, and the nodes that only the removed ones need, as TensorRT may reject them."""
     outputs = [value for value in model.graph.output if value.name in names]
     model.graph.ClearField("output")
     model.graph.output.extend(outputs)
@@ -191,7 +189,9 @@ def keep_outputs(model: ModelProto, names: Sequence[str]) -> None:
         if used.isdisjoint(node.output):
             model.graph.node.remove(node)
         else:  # nodes of its subgraphs read tensors of this graph too
-            used.update(name for one in _messages(node) if isinstance(one, NodeProto) for name in one.input)
+            used.update(
+                name for message in _nested_messages(node) if isinstance(message, NodeProto) for name in message.input
+            )
 
 
 def drop_unused_weights(model: ModelProto) -> None:
@@ -202,15 +202,15 @@ def drop_unused_weights(model: ModelProto) -> None:
 
 
 def inputs_of(model: ModelProto) -> list[ValueInfoProto]:
-    """Return the model's inputs, without weights, which older files list among them."""
+    """Return the model's inputs, without its weights, which older files list among the inputs."""
     weights = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in weights]
 
 
-def _messages(message: Any) -> Iterator[Any]:
+def _nested_messages(message: Any) -> Iterator[Any]:
     """Yield a message and all messages inside it, such as tensors of subgraphs (protobuf nests at most 100 deep)."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:
             for inner in [value] if hasattr(value, "ListFields") else value:
-                yield from _messages(inner)
+                yield from _nested_messages(inner)

@@ -25,24 +25,24 @@ _WITH_WEIGHTS = ("Conv", "Gemm")
 _BOUNDS = ("Clip", "Relu")
 
 
-def tensors(model: ModelProto) -> list[str]:
-    """Return the tensors whose ranges `quantised` needs, in the graph's order.
+def tensors_to_quantise(model: ModelProto) -> list[str]:
+    """Return the tensors whose ranges `quantise` needs, in the graph's order.
 
     These are the input, inputs of convolutions and dense layers, and outputs of convolutions and sums after clipping.
     """
     nodes = model.graph.node
-    bounded = {node.input[0] for node in nodes if node.op_type in _BOUNDS}
-    read = {node.input[0] for node in nodes if node.op_type in _WITH_WEIGHTS}
+    clipped_later = {node.input[0] for node in nodes if node.op_type in _BOUNDS}
+    weighted_inputs = {node.input[0] for node in nodes if node.op_type in _WITH_WEIGHTS}
     names = [model.graph.input[0].name]
     for node in nodes:
         (name, *_) = node.output
-        is_whole = node.op_type in ("Conv", "Add", *_BOUNDS) and name not in bounded
-        if is_whole or name in read:
+        is_result = node.op_type in ("Conv", "Add", *_BOUNDS) and name not in clipped_later
+        if is_result or name in weighted_inputs:
             names.append(name)
     return names
 
 
-def quantised(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelProto:
+def quantise(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelProto:
     """Return the model with its convolutions and dense layers in 8 bits.
 
     model: its Conv and Gemm nodes have constant weights, output channels first, and a bias. ranges: of each quantised
@@ -59,69 +59,71 @@ def quantised(model: ModelProto, ranges: Ranges, *, symmetric: bool) -> ModelPro
 
 
 class _Quantiser:
-    """Copies a model with Q/DQ nodes between its nodes; the float weights stay, unused."""
+    """Copies a model, with QuantizeLinear and DequantizeLinear nodes (Q/DQ) added; the float weights stay, unused."""
 
     def __init__(self, model: ModelProto, ranges: Ranges, *, symmetric: bool) -> None:
         self.made = copy.deepcopy(model)
         self.made.graph.ClearField("node")
         self._symmetric = symmetric
         self._constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-        self._scales = {name: _scale_of(*limits, symmetric=symmetric) for name, limits in ranges.items()}
+        self._scales = {name: _scale_and_zero_point(*limits, symmetric=symmetric) for name, limits in ranges.items()}
 
     def copy_node(self, node: NodeProto) -> None:
-        """Copy a node; quantise its weights if it has any, and its outputs if they have a range."""
-        made = copy.deepcopy(node)
-        made.input[:] = [_after(name) if name in self._scales else name for name in node.input]
+        """Copy a node; quantise its weights if it is a Conv or Gemm, and its outputs if they have a range."""
+        copied = copy.deepcopy(node)
+        copied.input[:] = [_dequantised_name(name) if name in self._scales else name for name in node.input]
         if node.op_type in _WITH_WEIGHTS:
-            made.input[1:] = self._weights(*node.input)
-        self.made.graph.node.append(made)
+            copied.input[1:] = self._weights(*node.input)
+        self.made.graph.node.append(copied)
         for name in node.output:
             self.split(name)
 
-    def _weights(self, given: str, weight: str, bias: str) -> list[str]:
-        """Add a node's 8-bit weights and its bias, and return the names of the tensors that the node then reads."""
-        kernel, offset = self._constants[weight], self._constants[bias]
+    def _weights(self, input_name: str, weight: str, bias: str) -> list[str]:
+        """Add a node's quantised weights and bias, and return the names of the tensors that the node then reads."""
+        kernel, bias_values = self._constants[weight], self._constants[bias]
         largest = np.abs(kernel.reshape(len(kernel), -1)).max(axis=1)
         scale = (np.maximum(largest, np.finfo(np.float32).tiny) / 127).astype(np.float32)
         if not self._symmetric:  # scales keep the bias below 2**30, so that sums fit 32 bits
-            least = np.abs(offset).astype(np.float64) / 2**30 / self._scales[given][0]
-            scale = np.maximum(scale, least).astype(np.float32)
-        spread = scale.reshape(-1, *[1] * (kernel.ndim - 1))
-        self._dequantise(weight, np.clip(np.rint(kernel / spread), -127, 127).astype(np.int8), scale)
+            least_scale = np.abs(bias_values).astype(np.float64) / 2**30 / self._scales[input_name][0]
+            scale = np.maximum(scale, least_scale).astype(np.float32)
+        channel_scale = scale.reshape(-1, *[1] * (kernel.ndim - 1))
+        self._add_dequantised(weight, np.clip(np.rint(kernel / channel_scale), -127, 127).astype(np.int8), scale)
         if self._symmetric:
-            return [_after(weight), bias]
-        scale = scale * self._scales[given][0]
-        whole = np.rint(offset.astype(np.float64) / scale).astype(np.int32)
-        self._dequantise(bias, whole, scale)
-        return [_after(weight), _after(bias)]
+            return [_dequantised_name(weight), bias]
+        scale = scale * self._scales[input_name][0]
+        bias_integers = np.rint(bias_values.astype(np.float64) / scale).astype(np.int32)
+        self._add_dequantised(bias, bias_integers, scale)
+        return [_dequantised_name(weight), _dequantised_name(bias)]
 
     def split(self, name: str) -> None:
-        """Add nodes that quantise a tensor and dequantise it for its readers, if the tensor has a range."""
+        """Add nodes that quantise a tensor and dequantise it for the nodes that read it, if it has a range."""
         if name not in self._scales:
             return
         scale, zero = self._scales[name]
-        parameters = [self._constant(f"{name}.scale", scale), self._constant(f"{name}.zero", zero)]
-        self._add("QuantizeLinear", [name, *parameters], f"{name}.quantised")
-        self._add("DequantizeLinear", [f"{name}.quantised", *parameters], _after(name))
+        parameters = [self._add_constant(f"{name}.scale", scale), self._add_constant(f"{name}.zero", zero)]
+        self._add_node("QuantizeLinear", [name, *parameters], f"{name}.quantised")
+        self._add_node("DequantizeLinear", [f"{name}.quantised", *parameters], _dequantised_name(name))
 
-    def _dequantise(self, name: str, whole: NDArray[Any], scale: NDArray[np.float32]) -> None:
-        constants = {"quantised": whole, "scale": scale, "zero": np.zeros(len(scale), whole.dtype)}
-        names = [self._constant(f"{name}.{part}", values) for part, values in constants.items()]
-        self._add("DequantizeLinear", names, _after(name), axis=0)
+    def _add_dequantised(self, name: str, integers: NDArray[Any], scale: NDArray[np.float32]) -> None:
+        """Add quantised weights, with a scale for each output channel, and the node that dequantises them."""
+        constants = {"quantised": integers, "scale": scale, "zero": np.zeros(len(scale), integers.dtype)}
+        names = [self._add_constant(f"{name}.{part}", values) for part, values in constants.items()]
+        self._add_node("DequantizeLinear", names, _dequantised_name(name), axis=0)
 
-    def _constant(self, name: str, values: Any) -> str:
+    def _add_constant(self, name: str, values: Any) -> str:
+        """Add a constant and return its name."""
         self.made.graph.initializer.append(numpy_helper.from_array(np.array(values), name))
         return name
 
-    def _add(self, kind: str, given: list[str], made: str, **attributes: Any) -> None:
-        self.made.graph.node.append(helper.make_node(kind, given, [made], name=made, **attributes))
+    def _add_node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
+        self.made.graph.node.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
 
 
-def _after(name: str) -> str:
+def _dequantised_name(name: str) -> str:
     return f"{name}.dequantised"
 
 
-def _scale_of(least: float, largest: float, *, symmetric: bool) -> tuple[np.float32, Any]:
+def _scale_and_zero_point(least: float, largest: float, *, symmetric: bool) -> tuple[np.float32, Any]:
     """Return the scale and zero point for values between `least` and `largest`; 0 is always exact."""
     least, largest = min(float(least), 0.0), max(float(largest), 0.0)
     if symmetric:

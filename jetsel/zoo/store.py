@@ -17,20 +17,19 @@ from jetsel.zoo.manifest import Manifest, read_manifest
 
 MAX_WEIGHTS_BYTES = 2**31 - 1  # protobuf's limit: a larger file is no ONNX file
 STARTER = Path(__file__).parent / "starter"  # the family that ships with jetsel
-PULLED = Path(__file__).parent / "imagenet"
-"""The shipped files of the family that `jetsel models pull efficientnet-lite` adds."""
+PULLED = Path(__file__).parent / "imagenet"  # the shipped files of `jetsel models pull efficientnet-lite`
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model: its manifest, and the manifest's path; the model's other files are in the same folder."""
+    """One model on disk. Its manifest describes it and names its other files, which are in the manifest's folder."""
 
     manifest: Manifest
     manifest_path: Path
 
     @property
     def directory(self) -> Path:
-        """The folder of manifest, labels and weights."""
+        """The folder of all files of the model."""
         return self.manifest_path.parent
 
     @property
@@ -39,11 +38,11 @@ class Model:
         return self.directory / self.manifest.file
 
     def others(self) -> dict[str, bytes]:
-        """Return the content of the files in `Manifest.others`, by name."""
+        """Return the content of each file in `Manifest.others`, such as a head's, by name."""
         return {name: (self.directory / name).read_bytes() for name in self.manifest.others}
 
     def weights(self, classes: int) -> Weights:
-        """Return the weights for a backend to load. classes: number of the family's labels."""
+        """Return what an engine needs to load the model. classes: number of the family's labels."""
         manifest, spec, head = self.manifest, self.manifest.input, self.manifest.head
         head_file = None if head is None else HeadFile(self.directory / head.file, head.backbone_classes)
         return Weights(manifest.name, self.path, manifest.sha256, spec.height_px, spec.width_px, classes, head_file)
@@ -51,7 +50,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Family:
-    """Models with the same labels, cheapest first by Manifest.cost_ms."""
+    """Models with the same classes (labels). models: cheapest first, by Manifest.cost_ms."""
 
     name: str
     labels: Labels
@@ -64,7 +63,7 @@ class Family:
 
     @property
     def calibration_folder(self) -> Path:
-        """The folder of the shipped calibration: beside the models, or inside jetsel if pulled models have none."""
+        """The folder of the calibration that comes with the models: beside them, or in jetsel for pulled models."""
         beside = self.models[0].directory / "calibration"
         recipes = [model.manifest.tensors.recipe for model in self.models if model.manifest.tensors is not None]
         is_pulled = any(recipe.startswith("efficientnet-lite ") for recipe in recipes)
@@ -72,13 +71,13 @@ class Family:
 
     @property
     def decode_px(self) -> int:
-        """The smallest allowed shorter side of a decoded image: the largest that a model of the family takes."""
+        """The shorter side in pixels that decoded images must keep, for the model with the largest input."""
         return max(model.manifest.input.shorter_px for model in self.models)
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A manifest or folder that cannot be used, and the reason, which does not repeat the path."""
+    """A manifest or folder that cannot be used. reason: for people, without the path."""
 
     path: Path
     reason: str
@@ -86,38 +85,38 @@ class Broken:
 
 @dataclass(frozen=True)
 class Zoo:
-    """All families on this device, by name, and the manifests and folders that cannot be used."""
+    """All families on this device, by name. broken: manifests and folders that cannot be used."""
 
     families: dict[str, Family]
     broken: tuple[Broken, ...]
 
     def models(self, family: str) -> dict[str, Model]:
-        """Return the models of a family by name; none if there is no such family."""
+        """Return the models of a family by name, cheapest first; an empty dict if there is no such family."""
         return self.families[family].by_name if family in self.families else {}
 
     def find(self, name: str, family: str | None) -> tuple[Family, Model]:
-        """Return the only model of this name and its family; raises UnknownModelError if there is none or several.
+        """Return the only model of this name, with its family; raises UnknownModelError if there is none or several.
 
-        family: the one to search, None for all.
+        family: name of the family to search, None to search all.
         """
         by_name = {owner: self.models(owner) for owner in self.families if family in (None, owner)}
         owners = [(self.families[owner], models[name]) for owner, models in by_name.items() if name in models]
         if not owners:
-            where = "" if family is None else f" in family {family}"
-            near = did_you_mean(name, [one for owner in self.families for one in self.models(owner)])
-            raise UnknownModelError(f"there is no model {name}{where}{near}: see jetsel models list")
+            scope = "" if family is None else f" in family {family}"
+            suggestion = did_you_mean(name, [known for owner in self.families for known in self.models(owner)])
+            raise UnknownModelError(f"there is no model {name}{scope}{suggestion}: see jetsel models list")
         if len(owners) > 1:
-            several = " or ".join(owner.name for owner, _ in owners)
-            raise UnknownModelError(f"several families have a model {name}: use --family {several}")
+            family_options = " or ".join(owner.name for owner, _ in owners)
+            raise UnknownModelError(f"several families have a model {name}: use --family {family_options}")
         return owners[0]
 
 
 def scan(directories: Iterable[Path]) -> Zoo:
-    """Read every `*.json` in these folders, in the given order and then by file name.
+    """Read the manifests (`*.json`) in these folders, in the given order and then by file name, and return the models.
 
     A manifest or folder that cannot be used is listed as broken and does not affect the others. If two manifests
-    contradict each other (same model name in a family, or different labels), the first one wins, so trusted folders
-    come first.
+    contradict each other (same model name in a family, or different labels), the first counts, so give trusted folders
+    first.
     """
     families: dict[str, Family] = {}
     broken: list[Broken] = []
@@ -130,7 +129,7 @@ def scan(directories: Iterable[Path]) -> Zoo:
             continue
         for path in paths:
             try:
-                family = _family_with(path, families)
+                family = _family_with_model(path, families)
                 families[family.name] = family
             except ManifestError as error:  # noqa: PERF203  # a broken manifest must not hide the others
                 broken.append(Broken(path, str(error).removeprefix(f"{path}: ")))
@@ -138,9 +137,9 @@ def scan(directories: Iterable[Path]) -> Zoo:
 
 
 def verify(model: Model) -> bytes:
-    """Return the content of the weights file; raises ManifestError if a hash of the model's files does not match.
+    """Return the content of the weights file; raises ManifestError if the hash of one of the model's files is another.
 
-    zoo.onnx_model checks, when a model is added, that no weights are in other files.
+    No weights are in files that this does not check: zoo.onnx_model ensures that when a model is added.
     """
     try:
         content = read_bounded(model.path, MAX_WEIGHTS_BYTES)
@@ -158,30 +157,27 @@ def verify(model: Model) -> bytes:
     return content
 
 
-def _family_with(path: Path, families: Mapping[str, Family]) -> Family:
-    """Return the family of one manifest's model, with this model; the family's first model sets the labels.
-
-    Raises ManifestError if the manifest cannot be used.
-    """
-    manifest = read_manifest(_beside(path, "manifest", path.name))
-    labels = Labels.read(_beside(path, "labels", manifest.labels))
+def _family_with_model(path: Path, families: Mapping[str, Family]) -> Family:
+    """Return the family of the manifest at `path`, with its model added, as in `families`; raises ManifestError."""
+    manifest = read_manifest(_file_beside(path, "manifest", path.name))
+    labels = Labels.read(_file_beside(path, "labels", manifest.labels))
     for name in manifest.files:
-        _beside(path, "file", name)
+        _file_beside(path, "file", name)
     family = families.get(manifest.family, Family(manifest.family, labels, ()))
     if family.labels.content != labels.content:
         raise ManifestError(
             f"{path}: family: {family.name!r} has other labels in {family.models[0].manifest_path}; models of one "
             "family share their labels file, byte for byte: give this one another family name, or the same labels"
         )
-    if (other := family.by_name.get(manifest.name)) is not None:
-        where = f"family {family.name!r} has {manifest.name!r} in {other.manifest_path}"
-        raise ManifestError(f"{path}: name: {where}; choose another name")
+    if (namesake := family.by_name.get(manifest.name)) is not None:
+        conflict = f"family {family.name!r} has {manifest.name!r} in {namesake.manifest_path}"
+        raise ManifestError(f"{path}: name: {conflict}; choose another name")
     models = sorted((*family.models, Model(manifest, path)), key=lambda one: (one.manifest.cost_ms, one.manifest.name))
     return replace(family, models=tuple(models))
 
 
-def _beside(manifest: Path, key: str, name: str) -> Path:
-    """Return a file in the manifest's folder; raises ManifestError if it is missing or a link out of the folder."""
+def _file_beside(manifest: Path, key: str, name: str) -> Path:
+    """Return the path of the file that `key` of a manifest names; raises ManifestError if missing or a link out."""
     path = manifest.parent / name
     if path.resolve().parent != manifest.parent.resolve():
         raise ManifestError(f"{manifest}: {key}: {name} is a link out of its folder; put the file itself there")
@@ -191,32 +187,32 @@ def _beside(manifest: Path, key: str, name: str) -> Path:
 
 
 def model_folders(models: Models, environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders to scan, most trusted first: the starter family's, models.paths, the owner's own if it exists.
+    """Return the folders to scan, most trusted first: the starter family's, [models] paths, the owner's if it exists.
 
-    If a fleet's plan is installed, the plan's folders replace the starter family's and the owner's.
+    If `jetsel agent` has installed a fleet's plan, its folders replace the starter family's and the owner's.
     """
     planned = planned_folders(environment)
     if planned:
         return [*planned, *map(Path, models.paths)]
     folders = [*([STARTER] if models.starter else []), *map(Path, models.paths)]
-    own = state_folder("models", environment)
-    if _stands(own) and own not in folders:
-        folders.append(own)
+    own_folder = state_folder("models", environment)
+    if _exists(own_folder) and own_folder not in folders:
+        folders.append(own_folder)
     return folders
 
 
 def planned_folders(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the folders PLACE-FAMILY that `jetsel agent` installed, in the plan's order; raises ConfigError."""
+    """Return the folders NUMBER-FAMILY of the plan that `jetsel agent` installed, sorted; raises ConfigError."""
     current = agent_folder(environment) / "installed" / "current"
     try:
-        return sorted(path for path in current.iterdir() if path.is_dir()) if _stands(current) else []
+        return sorted(path for path in current.iterdir() if path.is_dir()) if _exists(current) else []
     except FileNotFoundError:
         repair = "remove it, and run `jetsel agent run`, which installs the plan again"
         raise ConfigError(f"{current}: does not point to a folder: {repair}") from None
 
 
-def _stands(folder: Path) -> bool:
-    """Whether the folder exists. One that this user may not enter counts, so that the scan reports it."""
+def _exists(folder: Path) -> bool:
+    """Return whether the folder exists; True if this user may not look, so that the scan reports that."""
     try:
         folder.lstat()
     except PermissionError:

@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 from calibration.imagenet.expected import answers, answers_in_8_bits, reference
 from jetsel.cli.app import app
 from jetsel.zoo import scan
-from jetsel.zoo.pretrained import INT8, RUNGS, WHEELS, fetch, synthetic_images
+from jetsel.zoo.pretrained import INT8, VARIANT_SIDES, WHEELS, fetch_wheels, synthetic_images
 from jetsel.zoo.store import PULLED
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every package, from the index that pip is set up for."""
-    return fetch(WHEELS, None, tmp_path_factory.mktemp("wheels"))
+    return fetch_wheels(WHEELS, None, tmp_path_factory.mktemp("wheels"))
 
 
 def test_what_ships_is_what_the_reference_answers(wheels: dict[str, Path]) -> None:
@@ -39,10 +39,10 @@ def test_the_family_is_added_and_answers_as_the_reference_does(
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     family = scan([tmp_path / "models"]).families["imagenet"]
-    names = [f"{variant}-{side_px}{numbers}" for variant, side_px in RUNGS for numbers in ("", INT8)]
+    names = [f"{variant}-{side_px}{numbers}" for variant, side_px in VARIANT_SIDES for numbers in ("", INT8)]
     assert [model["name"] for model in json.loads(done.output)["models"]] == names
     assert {model.manifest.name for model in family.models} == set(names)
-    assert len({model.path for model in family.models}) == len(WHEELS) + len(RUNGS), "float sizes share a file"
+    assert len({model.path for model in family.models}) == len(WHEELS) + len(VARIANT_SIDES), "float sizes share a file"
     again = json.loads(CliRunner().invoke(app, command).output)["models"]
     assert again == json.loads(done.output)["models"]
     for model in family.models:

@@ -19,7 +19,7 @@ from jetsel.image import InputSpec, Photograph, model_input
 from jetsel.zoo import scan
 from jetsel.zoo.export import export
 from jetsel.zoo.onnx_model import read_model
-from jetsel.zoo.published import spec_of
+from jetsel.zoo.published import preset_values
 from tests.unit.zoo.test_store import models
 
 WIDTHS = {"mobilenet_v2": 1280, "mobilenet_v3_small": 1024, "resnet18": 512, "resnet50": 2048, "efficientnet_b0": 1280}
@@ -193,7 +193,7 @@ def test_pixels_are_within_one_level(preset: str) -> None:
 def check(preset: str, size: tuple[int, int]) -> None:
     name, weights, side_px = PRESETS[preset]
     theirs = torchvision.models.get_model_weights(name)[weights].transforms()
-    spec = InputSpec(width_px=side_px, height_px=side_px, **spec_of(theirs))
+    spec = InputSpec(width_px=side_px, height_px=side_px, **preset_values(theirs))
     draw = np.random.default_rng(size)
     bgr = cv2.GaussianBlur(draw.integers(0, 256, (*size, 3), dtype=np.uint8), (0, 0), 1.0)
     bgr = cv2.normalize(bgr, None, 0, 255, cv2.NORM_MINMAX)

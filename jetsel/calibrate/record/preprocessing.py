@@ -25,8 +25,8 @@ from jetsel.calibrate.record.workers import Workers
 from jetsel.engines import Output
 from jetsel.image import InputSpec
 from jetsel.zoo import Model
-from jetsel.zoo.conventions import CONVENTIONS, convention
-from jetsel.zoo.placing import rewrite
+from jetsel.zoo.conventions import CONVENTIONS, convention_spec
+from jetsel.zoo.placing import rewrite_manifest
 
 LEAST_IMAGES, MOST_IMAGES = 10, 100
 MOST_WAYS = 6  # in a calibration, where the comparison was not requested
@@ -39,7 +39,7 @@ def ways(used: InputSpec | None, width_px: int, height_px: int) -> dict[str, Inp
 
     Otherwise these are `used`, conventions with other channels or levels, and `used` with other channels or resizing.
     """
-    conventions = {f"--like {name}": convention(name, width_px, height_px) for name in CONVENTIONS}
+    conventions = {f"--like {name}": convention_spec(name, width_px, height_px) for name in CONVENTIONS}
     if used is None:
         return conventions
     first = {
@@ -160,5 +160,5 @@ def check_models(
             doubt = f"{manifest.name} is right on {counts}: {repair}"
         elif comparison.is_proven(USED) and manifest.preprocessing is not None:
             with suppress(ManifestError):
-                rewrite(model, preprocessing=manifest.preprocessing.checked(comparison.images))
+                rewrite_manifest(model, preprocessing=manifest.preprocessing.checked(comparison.images))
         execute("INSERT INTO meta VALUES (?, ?)", (key, doubt))

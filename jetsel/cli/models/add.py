@@ -91,25 +91,25 @@ def add(
     from jetsel.cli.models.placed import put, report
     from jetsel.site import config_file
     from jetsel.zoo.adding import ModelDescription
-    from jetsel.zoo.conventions import values_of
-    from jetsel.zoo.describing import Said, describe, onnx_in
-    from jetsel.zoo.labels import labels_text
+    from jetsel.zoo.conventions import convention_values
+    from jetsel.zoo.describing import SourceValues, describe, find_onnx
+    from jetsel.zoo.labels import read_labels_text
     from jetsel.zoo.manifest import Preprocessing, Provenance
     from jetsel.zoo.onnx_model import read_file
 
     options = (
-        Said(f"--labels {labels and path_text(labels)}", {"labels": labels and labels_text(labels)}),
-        Said("--mean", {"mean": mean and triple(mean)}),
-        Said("--std", {"std": std and triple(std)}),
-        Said("--input", {"input_px": input_px and size(input_px)}),
-        Said("--resize-px", {"resize_px": resize_px}),
-        Said("--interpolation", {"interpolation": interpolation}),
-        Said("--channels", {"channels": channels}),
-        Said("--crop", {"crop": crop}),
-        Said("--resize", {"resize": resize, "crop": resize and "center"}),
-        Said(f"--like {like}", values_of(like) if like else {}),
+        SourceValues(f"--labels {labels and path_text(labels)}", {"labels": labels and read_labels_text(labels)}),
+        SourceValues("--mean", {"mean": mean and triple(mean)}),
+        SourceValues("--std", {"std": std and triple(std)}),
+        SourceValues("--input", {"input_px": input_px and size(input_px)}),
+        SourceValues("--resize-px", {"resize_px": resize_px}),
+        SourceValues("--interpolation", {"interpolation": interpolation}),
+        SourceValues("--channels", {"channels": channels}),
+        SourceValues("--crop", {"crop": crop}),
+        SourceValues("--resize", {"resize": resize, "crop": resize and "center"}),
+        SourceValues(f"--like {like}", convention_values(like) if like else {}),
     )
-    onnx = onnx_in(path)
+    onnx = find_onnx(path)
     file = read_file(onnx)
     described = describe(file, options, partial(typer.echo, err=True))
     stem, title = (onnx.stem, onnx.name) if onnx == path else (path.resolve().name,) * 2

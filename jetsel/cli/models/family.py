@@ -29,8 +29,8 @@ from jetsel.power.machine import Machine
 from jetsel.zoo import Model, model_folders, pretrained, scan
 from jetsel.zoo.manifest import PrecisionChoice
 from jetsel.zoo.onnx_model import read_file
-from jetsel.zoo.placing import take_out
-from jetsel.zoo.pretrained import PretrainedModel, RungPair
+from jetsel.zoo.placing import remove_model
+from jetsel.zoo.pretrained import PrecisionPair, PretrainedModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
     """
     symmetric = pull.values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        pulled = add_rungs(pretrained.rungs(brought, Path(scratch), tell, symmetric=symmetric), pull)
+        pulled = add_rungs(pretrained.write_family(brought, Path(scratch), tell, symmetric=symmetric), pull)
     first = pulled.models[0]
     names = [model.manifest.name for model in pulled.models]
     notes = notes_of(pull.values, first.directory, first.manifest.family, names)
@@ -74,7 +74,7 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
     _print(pulled, notes, json=json)
 
 
-def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
+def add_rungs(pairs: Iterable[PrecisionPair], pull: Pull) -> Pulled:
     """Add each missing model in one precision, or in both. Raises ManifestError or EngineFailedError."""
     folder = pull.folder
     folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
@@ -92,7 +92,7 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
     return pulled
 
 
-def _take_faster(pair: RungPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
+def _take_faster(pair: PrecisionPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
     """Add the precision that is faster here, if it is missing, and remove the other one."""
     tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _same_recipe(installed, pair.int8)
@@ -101,7 +101,7 @@ def _take_faster(pair: RungPair, installed: Mapping[str, Model], pull: Pull, pul
     _take(rung, _same_recipe(installed, rung), choice, pull, pulled)
     other = _same_weights(installed, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
-        take_out(other)
+        remove_model(other)
         pulled.removed.append(other.manifest.name)
 
 
@@ -197,7 +197,7 @@ BUDGET_S = 15.0  # no round starts after this time; loading takes about 5 s more
 
 
 def choose_precision(
-    pair: RungPair, values: Config, former: PrecisionChoice | None
+    pair: PrecisionPair, values: Config, former: PrecisionChoice | None
 ) -> tuple[PretrainedModel, PrecisionChoice]:
     """Return the model to add, and the reason. former: reason for an installed model in 8 bits, None if there is none.
 
@@ -223,7 +223,7 @@ def is_int8_chosen(float_ms: float, int8_ms: float, *, is_there: bool) -> bool:
     return float_ms > CLEARLY_FASTER * int8_ms if is_there else int8_ms <= CLEARLY_FASTER * float_ms
 
 
-def _times_ms(pair: RungPair, values: Config) -> tuple[float, float]:
+def _times_ms(pair: PrecisionPair, values: Config) -> tuple[float, float]:
     """Return the median latency of one image in floats and in 8 bits, timed in turns; raises EngineFailedError."""
     backends, engines = Backends(values.host), []
     runs: dict[str, Callable[[], object]] = {}

@@ -16,7 +16,7 @@ from jetsel.cli.options import print_json
 
 if TYPE_CHECKING:
     from jetsel.base.config import Config
-    from jetsel.zoo.adding import Added, Check, ModelDescription
+    from jetsel.zoo.adding import AddedModel, CheckPreprocessing, ModelDescription
     from jetsel.zoo.onnx_model import OnnxFile
 
 
@@ -104,19 +104,19 @@ def put(
     folder: Path | None,
     *,
     replace: bool,
-    check: Check | None = None,
-) -> Added:
+    check: CheckPreprocessing | None = None,
+) -> AddedModel:
     """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError."""
     from jetsel.engines.trying import try_run
     from jetsel.zoo import model_folders
-    from jetsel.zoo.adding import Where, add_model
+    from jetsel.zoo.adding import AddTarget, add_model
 
-    where = Where.of(model_folders(values.models), first_writable(values), folder)
+    where = AddTarget.of(model_folders(values.models), first_writable(values), folder)
     try_it = partial(try_run, threads=values.models.threads)
     return add_model(file, description, where, try_it, replace=replace, check=check)
 
 
-def report(added: Added, source: str, values: Config, *, json: bool) -> None:
+def report(added: AddedModel, source: str, values: Config, *, json: bool) -> None:
     """Print an added model, its latency, its source, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 

@@ -53,7 +53,7 @@ def pull(
     from jetsel.site import config_file
     from jetsel.zoo import pretrained
     from jetsel.zoo.onnx_model import read_file
-    from jetsel.zoo.published import published
+    from jetsel.zoo.published import pull_from_torchvision
 
     values = config_file.applied(config)
     if reference == pretrained.NAME:
@@ -65,7 +65,7 @@ def pull(
     if both:
         raise typer.BadParameter("only efficientnet-lite has both precisions: omit --both")
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        model = published(reference, weights, mirror, Path(scratch), tell)
+        model = pull_from_torchvision(reference, weights, mirror, Path(scratch), tell)
         check_answers(model, values)
         description = with_(model.wanted, name=name or model.wanted.name, family=family)
         added = put(read_file(model.onnx), description, values, folder, replace=replace)

@@ -33,7 +33,7 @@ def remove(
     from jetsel.cli.models.placed import print_notes
     from jetsel.site.site import read_site
     from jetsel.zoo import STARTER
-    from jetsel.zoo.placing import take_out
+    from jetsel.zoo.placing import remove_model
 
     site = read_site(config)
     family_name, models = _chosen(site.zoo, name, family)
@@ -50,7 +50,7 @@ def remove(
         print_notes(notes, err=True)
         typer.confirm(f"remove {', '.join(names)} of family {family_name.name} from {folders}?", abort=True, err=True)
     for model in models:
-        take_out(model)
+        remove_model(model)
     if json:
         print_json({"name": name, "models": names, "family": family_name.name, "directory": folders, "notes": notes})
         return

@@ -32,9 +32,9 @@ def set_input(
     import msgspec
 
     from jetsel.site.site import read_site
-    from jetsel.zoo.conventions import changed
+    from jetsel.zoo.conventions import changed_values
     from jetsel.zoo.manifest import Preprocessing
-    from jetsel.zoo.placing import rewrite
+    from jetsel.zoo.placing import rewrite_manifest
 
     given = {
         "mean": None if mean is None else triple(mean),
@@ -49,9 +49,9 @@ def set_input(
         raise typer.BadParameter("No change given. Use --like NAME, or --mean A,B,C --std A,B,C.")
     owner, model = read_site(config).zoo.find(name, family)
     source = ", ".join(["jetsel models set", *([] if like is None else [f"--like {like}"]), *options])
-    manifest = rewrite(
+    manifest = rewrite_manifest(
         model,
-        input=changed(model.manifest.input, like, options),
+        input=changed_values(model.manifest.input, like, options),
         preprocessing=Preprocessing(source=source),
     ).manifest
     spec = ", ".join(

@@ -124,7 +124,7 @@ def _planned(
     from jetsel.base.errors import ManifestError
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.zoo import pretrained
-    from jetsel.zoo.labels import labels_of
+    from jetsel.zoo.labels import labels_from_names
     from jetsel.zoo.placing import family_of_heads, heads_beside
 
     if name is None:
@@ -134,7 +134,7 @@ def _planned(
             there = f"there are {', '.join(zoo.families)}"
             pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
             raise ManifestError(f"--backbone: there is no family {backbone}; {there}, and {pull}")
-        labels = labels_of(class_names(photos), str(photos))
+        labels = labels_from_names(class_names(photos), str(photos))
         return owner, *family_of_heads(zoo, owner, family, photos, labels, replace=replace)
     if family is None:
         raise typer.BadParameter("it adds heads to a family that exists: name it with --family", param_hint="--name")

@@ -144,7 +144,7 @@ def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any
         compute_capability=gpu["compute_capability"],
         precision=settings.precision,
         max_batch=settings.max_batch,
-        workspace_bytes=settings.workspace_bytes,
+        workspace_bytes=int(settings.workspace_mb * 1e6),
         # On a Nano, cuBLAS took 281 MiB and cuDNN 412 MiB (wang-xinyu/tensorrtx issue 1145) of the memory that its GPU
         # shares with everything else.
         lean_tactics=bool(gpu["is_integrated"]),

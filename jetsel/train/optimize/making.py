@@ -24,9 +24,9 @@ from jetsel.train.images import SEED, Tell, normalised, pixels, read_images
 from jetsel.train.optimize import compress
 from jetsel.train.optimize.compress import for_size
 from jetsel.zoo import Family, Model
-from jetsel.zoo.adding import derived
-from jetsel.zoo.onnx_model import model_in, parameters, read_model
-from jetsel.zoo.placing import put, working_folder
+from jetsel.zoo.adding import derived_manifest
+from jetsel.zoo.onnx_model import count_weights, model_in, read_model
+from jetsel.zoo.placing import place_model, working_folder
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -137,10 +137,10 @@ def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentCompariso
             *compared, tried.latency_ms, before.latency_ms, len(content), parent.path.stat().st_size
         )
         timed = replace(tried, latency_ms=parent_manifest.cost_ms * tried.latency_ms / before.latency_ms)
-        count = parameters(model_in(content, order.name)) if order.method in TRAINED else parent_manifest.parameters
+        count = count_weights(model_in(content, order.name)) if order.method in TRAINED else parent_manifest.parameters
         labels = order.family.labels
-        manifest = derived(parent_manifest, order.name, sha256, labels, timed, count, words)
-        return put(work, file, labels, manifest, others=parent.others()), comparison
+        manifest = derived_manifest(parent_manifest, order.name, sha256, labels, timed, count, words)
+        return place_model(work, file, labels, manifest, others=parent.others()), comparison
 
 
 def _parted(order: Order, tell: Tell) -> tuple[list[Labelled], list[Labelled]]:

@@ -12,7 +12,7 @@ from jetsel.base.process import python_command
 
 PROGRAM = """
 import ctypes
-from jetsel.base.process import resident_mb, return_large_blocks, settle
+from jetsel.base.process import resident_mb, return_large_blocks, freeze_and_trim
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
@@ -37,7 +37,7 @@ blocks = touched(500, 100_000)  # small ones stay with malloc when they are free
 for block in blocks[:-1]:
     libc.free(block)
 kept = resident_mb()
-settle()
+freeze_and_trim()
 print(kept - resident_mb())
 """
 

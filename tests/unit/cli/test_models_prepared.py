@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.zoo import Model, scan
-from jetsel.zoo.conventions import convention
+from jetsel.zoo.conventions import convention_spec
 from tests.unit.cli.model_commands import only_model, run
 from tests.unit.zoo.lights import LABELS, MODEL, SIDE_PX, lights, put_light_model
 
@@ -31,7 +31,7 @@ def test_a_convention_is_set_and_options_change_only_what_they_name(config: str)
     said = run("set", "lamp", "--like", "keras", config=config)
     assert "channels bgr" in said
     assert "run `jetsel calibrate IMAGES`" in said
-    assert lamp(config).manifest.input == convention("keras", SIDE_PX, SIDE_PX)
+    assert lamp(config).manifest.input == convention_spec("keras", SIDE_PX, SIDE_PX)
     assert lamp(config).manifest.identity != before.manifest.identity
     assert lamp(config).path.read_bytes() == before.path.read_bytes()
     run("set", "lamp", "--like", "torchvision", config=config)

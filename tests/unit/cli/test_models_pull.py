@@ -18,10 +18,10 @@ from jetsel.power.machine import Machine
 from jetsel.zoo import pretrained, scan
 from jetsel.zoo.adding import ModelDescription, add_head
 from jetsel.zoo.export import Example
-from jetsel.zoo.labels import labels_in, labels_of, labels_text
+from jetsel.zoo.labels import labels_from_names, labels_from_text, read_labels_text
 from jetsel.zoo.manifest import PrecisionChoice, Provenance, Tensors
-from jetsel.zoo.placing import NewFamily, rewrite, take_out
-from jetsel.zoo.pretrained import SPEC, PretrainedModel, RungPair, synthetic_images
+from jetsel.zoo.placing import NewFamily, remove_model, rewrite_manifest
+from jetsel.zoo.pretrained import SPEC, PrecisionPair, PretrainedModel, synthetic_images
 from tests.contract.tiny import mean_model
 from tests.doubles.interpreter import make_interpreter
 from tests.unit.cli.model_commands import run
@@ -44,9 +44,9 @@ def test_a_model_with_a_head_of_its_own_is_not_taken_for_the_pulled_one(
 ) -> None:
     (backbone,) = _pulled(tmp_path, labels).models
     head = Head(np.ones((3, 2), np.float32), np.zeros(2, np.float32))
-    owners = NewFamily("cups", labels_of(["cup", "mug"], "images"), "images")
+    owners = NewFamily("cups", labels_from_names(["cup", "mug"], "images"), "images")
     headed = add_head(backbone, head.content(), 3, owners, own, None)
-    take_out(backbone)
+    remove_model(backbone)
     pulled = _pulled(tmp_path, labels)
     assert (pulled.models[0].manifest.family, pulled.added) == ("drinks", ["small-int8"])
     assert headed.path.is_file(), "which shares the backbone's file"
@@ -74,7 +74,7 @@ def test_the_command_says_which_model_took_the_place_of_which(
     own: Path, labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _pulled(tmp_path, labels, slower="small-int8")
-    monkeypatch.setattr(pretrained, "rungs", lambda *_, **__: [_pair(tmp_path, labels, "small")])
+    monkeypatch.setattr(pretrained, "write_family", lambda *_, **__: [_pair(tmp_path, labels, "small")])
     said = run("pull", "efficientnet-lite")
     assert "removed, since the other precision is faster here: small\n" in said
     assert "calibrations that were made with small will be rejected" in said
@@ -105,7 +105,7 @@ def test_a_pull_leaves_another_family_of_the_same_models_as_it_is(own: Path, lab
 def test_what_another_machine_chose_is_chosen_anew(own: Path, labels: Path, tmp_path: Path) -> None:
     (model,) = _pulled(tmp_path, labels).models
     elsewhere = PrecisionChoice(float_ms=2.0, int8_ms=1.0, machine="a board of last year")
-    rewrite(model, provenance=structs.replace(model.manifest.provenance, precision_choice=elsewhere))
+    rewrite_manifest(model, provenance=structs.replace(model.manifest.provenance, precision_choice=elsewhere))
     again = _pulled(tmp_path, labels)
     assert again.added == ["small-int8"]
     assert again.models[0].manifest.provenance.precision_choice != elsewhere
@@ -160,8 +160,10 @@ def _pulled(tmp_path: Path, labels: Path, slower: str = "small", **options: Any)
     return add_rungs([_pair(tmp_path, labels, slower)], pull)
 
 
-def _pair(tmp_path: Path, labels: Path, slower: str) -> RungPair:
-    return RungPair(*(_rung(tmp_path, labels, name, 2000 if name == slower else 1) for name in ("small", "small-int8")))
+def _pair(tmp_path: Path, labels: Path, slower: str) -> PrecisionPair:
+    return PrecisionPair(
+        *(_rung(tmp_path, labels, name, 2000 if name == slower else 1) for name in ("small", "small-int8"))
+    )
 
 
 def _rung(folder: Path, labels: Path, name: str, copies: int) -> PretrainedModel:
@@ -173,7 +175,7 @@ def _rung(folder: Path, labels: Path, name: str, copies: int) -> PretrainedModel
         name=name,
         family=None,
         likely_family="drinks",
-        labels=labels_in(labels_text(labels), str(labels)),
+        labels=labels_from_text(read_labels_text(labels), str(labels)),
         labels_from=labels,
         spec=SPEC,
         input_px=(16, 16),

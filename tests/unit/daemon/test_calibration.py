@@ -19,7 +19,7 @@ from jetsel.daemon.status import family_status
 from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
 from jetsel.zoo.manifest import PrecisionChoice, Provenance
-from jetsel.zoo.placing import rewrite
+from jetsel.zoo.placing import rewrite_manifest
 from tests.unit.daemon.families import calibrate, calibration_of, config_of, put_family
 
 FIGURES = {"mean_ms": 1.0, "mean_mj": None, "runs": {}}
@@ -153,7 +153,7 @@ def test_a_model_that_changed_sets_its_calibration_aside_and_the_best_unchanged_
     put(models, owners, "June", figures={f"single:{name}": FIGURES | {"top1": top1} for name, top1 in TOP1.items()})
     first = served(models, owners)
     largest = next(model for model in scan([models]).families["cats"].models if model.manifest.name == "l")
-    rewrite(largest, input=structs.replace(largest.manifest.input, channels="bgr"))
+    rewrite_manifest(largest, input=structs.replace(largest.manifest.input, channels="bgr"))
     for before in (None, first):  # at a start, and at a reload
         caplog.clear()
         family = served(models, owners, before).families["cats"]
@@ -171,7 +171,7 @@ def test_a_model_that_changed_sets_its_calibration_aside_and_the_best_unchanged_
     calibrations = FamilyCalibrations("cats", owners, config, scan([models]).families["cats"], True, {})
     found = calibrations.incumbent()
     assert (found.policy, found.calibration, found.is_chosen) == ("single:s", None, False)
-    rewrite(largest, input=largest.manifest.input)
+    rewrite_manifest(largest, input=largest.manifest.input)
     assert told(served(models, owners)) == "number 1, of June"
 
 

@@ -16,7 +16,7 @@ from jetsel.base.weights import Head
 from jetsel.engines import Backends
 from jetsel.zoo import STARTER, scan
 from jetsel.zoo.adding import add_head
-from jetsel.zoo.labels import labels_of
+from jetsel.zoo.labels import labels_from_names
 from jetsel.zoo.placing import NewFamily
 from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.unit.zoo.making import described, put_model
@@ -38,7 +38,7 @@ def test_a_head_of_the_owner_s_becomes_the_last_layer_of_the_file(tmp_path: Path
     width = backbone.manifest.embedding_width
     assert width is not None
     head = Head(draw.normal(size=(width, 2)).astype(np.float32), np.array([0.5, -0.5], np.float32))
-    family = NewFamily("colours", labels_of(["blue", "red"], "drawn"), "drawn")
+    family = NewFamily("colours", labels_from_names(["blue", "red"], "drawn"), "drawn")
     added = add_head(backbone, head.content(), 100, family, tmp_path / "models", None)
     write(tmp_path / "out", scan([tmp_path / "models"]).families["colours"].labels, [added], "onnx")
     folder = tmp_path / "out/colours.xs"

@@ -7,7 +7,7 @@ import cv2
 import msgspec
 import numpy as np
 
-from jetsel.zoo.conventions import convention
+from jetsel.zoo.conventions import convention_spec
 from tests.contract.tiny import mean_model
 from tests.unit.zoo.making import put_model
 
@@ -40,7 +40,7 @@ def put_light_model(folder: Path, name: str, like: str, *, is_doubted: bool) -> 
         family="lights",
         file=f"{name}.onnx",
         sha256=hashlib.sha256(MODEL).hexdigest(),
-        input=msgspec.to_builtins(convention(like, SIDE_PX, SIDE_PX)),
+        input=msgspec.to_builtins(convention_spec(like, SIDE_PX, SIDE_PX)),
         embedding_width=None,
         preprocessing={"source": "a file"} if is_doubted else None,
     )

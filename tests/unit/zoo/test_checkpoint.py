@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from jetsel.zoo.efficientnet_lite import tensors_in
+from jetsel.zoo.efficientnet_lite import read_tensors
 
 NUMBERS = np.arange(6, dtype="<f4")
 HEAD = pickle.dumps(0x1950A86A20F9469CFC6C, 2) + pickle.dumps(1001, 2) + pickle.dumps({"little_endian": True}, 2)
@@ -39,11 +39,11 @@ def checkpoint(value: bytes = tensor(), *, numbers: bytes = NUMBERS.tobytes(), c
 
 
 def test_tensors_are_those_that_were_saved() -> None:
-    (found,) = tensors_in(checkpoint()).values()
+    (found,) = read_tensors(checkpoint()).values()
     assert np.array_equal(found, NUMBERS.reshape(2, 3))
-    turned = tensors_in(checkpoint(tensor(shape=numbers(3, 2), stride=numbers(1, 3))))
+    turned = read_tensors(checkpoint(tensor(shape=numbers(3, 2), stride=numbers(1, 3))))
     assert np.array_equal(turned["weight"], NUMBERS.reshape(2, 3).T)
-    scalar = tensors_in(checkpoint(tensor(offset=5, shape=b")", stride=b")")))
+    scalar = read_tensors(checkpoint(tensor(offset=5, shape=b")", stride=b")")))
     assert scalar["weight"] == 5
 
 
@@ -58,4 +58,4 @@ def test_tensors_are_those_that_were_saved() -> None:
 )
 def test_code_is_never_run(content: bytes, reason: str) -> None:
     with pytest.raises(pickle.UnpicklingError, match=reason):
-        tensors_in(content)
+        read_tensors(content)

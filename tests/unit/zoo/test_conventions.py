@@ -6,7 +6,7 @@ import pytest
 from jetsel.base.errors import ManifestError
 from jetsel.image import Photograph
 from jetsel.image.model_input import model_input
-from jetsel.zoo.conventions import CONVENTIONS, convention
+from jetsel.zoo.conventions import CONVENTIONS, convention_spec
 
 GREY = Photograph(np.full((300, 400, 3), (10, 100, 200), np.uint8), 400, 300)  # blue, green, red
 FIRST = {  # of the input's channels at that colour, as the frameworks' own functions compute them
@@ -26,17 +26,19 @@ FIRST = {  # of the input's channels at that colour, as the frameworks' own func
 def test_each_convention_gives_the_numbers_of_its_framework() -> None:
     assert set(FIRST) == set(CONVENTIONS)
     for name, expected in FIRST.items():
-        batch = model_input(GREY, convention(name, 64, 64))
+        batch = model_input(GREY, convention_spec(name, 64, 64))
         assert batch[0, :, 5, 5] == pytest.approx(expected, rel=1e-5, abs=1e-4), name
 
 
 def test_the_share_that_is_cropped_follows_the_size() -> None:
-    sides = [(name, convention(name, px, px).resize_px) for name in ("torchvision", "timm") for px in (224, 240, 4096)]
+    sides = [
+        (name, convention_spec(name, px, px).resize_px) for name in ("torchvision", "timm") for px in (224, 240, 4096)
+    ]
     assert [px for _, px in sides] == [256, 274, 4096, 256, 274, 4096]
-    assert convention("keras", 224, 192).resize_px is None
-    assert convention("torchvision", 320, 240).resize_px == 365
+    assert convention_spec("keras", 224, 192).resize_px is None
+    assert convention_spec("torchvision", 320, 240).resize_px == 365
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(ManifestError, match=r"no convention torchvison \(did you mean torchvision\?\): use one of "):
-        convention("torchvison", 224, 224)
+        convention_spec("torchvison", 224, 224)

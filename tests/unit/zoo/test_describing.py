@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 from jetsel.base.errors import ManifestError
-from jetsel.zoo.conventions import CONVENTIONS, sized
-from jetsel.zoo.describing import Description, Said, describe, onnx_in
+from jetsel.zoo.conventions import CONVENTIONS, with_size
+from jetsel.zoo.describing import Description, SourceValues, describe, find_onnx
 from jetsel.zoo.onnx_model import read_file
 from tests.unit.zoo.networks import FLOAT, network
 
@@ -57,7 +57,7 @@ def model(folder: Path, *, props: dict[str, str] | None = None, elem_type: int =
     return path
 
 
-def described(path: Path, *options: Said) -> Description:
+def described(path: Path, *options: SourceValues) -> Description:
     return describe(read_file(path), options, lambda line: pytest.fail(line))
 
 
@@ -67,7 +67,7 @@ def names(found: Description) -> tuple[str, ...]:
 
 def spec(found: Description) -> dict[str, Any]:
     return {
-        key: value for key, value in sized(found.spec, *(found.input_px or (224, 224))).items() if value is not None
+        key: value for key, value in with_size(found.spec, *(found.input_px or (224, 224))).items() if value is not None
     }
 
 
@@ -77,7 +77,7 @@ def test_a_folder_of_hugging_face_needs_no_option(tmp_path: Path) -> None:
     (tmp_path / "onnx" / "net.onnx").rename(tmp_path / "onnx" / "model.onnx")
     for name, content in (("config.json", config), ("preprocessor_config.json", VIT)):
         (tmp_path / name).write_text(json.dumps(content))
-    found = described(onnx_in(tmp_path))
+    found = described(find_onnx(tmp_path))
     assert names(found) == ("cat", "dog", "red fox")
     assert found.prepared_by == "preprocessor_config.json"
     assert spec(found) == {
@@ -143,7 +143,7 @@ def test_metadata_of_ultralytics_is_its_convention(tmp_path: Path) -> None:
     found = described(model(tmp_path, props=ULTRALYTICS, labels__txt="a\nb\nc\n"))
     assert names(found) == ("cat", "dog", "red fox"), "the file itself counts before its neighbours"
     assert found.input_px == (224, 224)
-    assert sized(found.spec, 224, 224) == sized(CONVENTIONS["ultralytics"], 224, 224)
+    assert with_size(found.spec, 224, 224) == with_size(CONVENTIONS["ultralytics"], 224, 224)
     assert found.prepared_by == "metadata of net.onnx"
     oblong = described(model(tmp_path / "oblong", props=ULTRALYTICS | {"imgsz": "[128, 224]"}))
     assert (oblong.input_px, oblong.spec["resize"]) == ((224, 128), "stretch")
@@ -193,11 +193,15 @@ def test_files_of_teachable_machine_and_custom_vision_are_read(tmp_path: Path) -
 
 def test_options_count_first_each_for_itself_and_a_convention_as_a_whole(tmp_path: Path) -> None:
     path = model(tmp_path, preprocessor_config__json=VIT | {"size": 256, "crop_size": 224}, labels__txt=NAMES)
-    found = described(path, Said("--mean", {"mean": (0.1, 0.2, 0.3)}), Said("--labels l", {"labels": "a\nb\nc"}))
+    found = described(
+        path, SourceValues("--mean", {"mean": (0.1, 0.2, 0.3)}), SourceValues("--labels l", {"labels": "a\nb\nc"})
+    )
     assert (found.spec["mean"], found.spec["std"], spec(found)["resize_px"]) == ((0.1, 0.2, 0.3), (0.5,) * 3, 256)
     assert (names(found), found.prepared_by) == (("a", "b", "c"), "--mean, preprocessor_config.json")
-    liked = described(path, Said("--resize-px", {"resize_px": None}), Said("--like timm", CONVENTIONS["timm"]))
-    assert spec(liked) == sized(CONVENTIONS["timm"], 224, 224)
+    liked = described(
+        path, SourceValues("--resize-px", {"resize_px": None}), SourceValues("--like timm", CONVENTIONS["timm"])
+    )
+    assert spec(liked) == with_size(CONVENTIONS["timm"], 224, 224)
 
 
 def test_what_nothing_says_is_asked_for(tmp_path: Path) -> None:
@@ -228,12 +232,12 @@ def test_files_of_another_program_are_left_out(tmp_path: Path) -> None:
 
 def test_a_folder_holds_one_file_or_is_refused(tmp_path: Path) -> None:
     path = model(tmp_path, labels__txt=NAMES)
-    assert onnx_in(tmp_path) == onnx_in(path) == path
+    assert find_onnx(tmp_path) == find_onnx(path) == path
     (tmp_path / "other.onnx").write_bytes(path.read_bytes())
     with pytest.raises(ManifestError, match=r"net\.onnx, other\.onnx: name the file"):
-        onnx_in(tmp_path)
+        find_onnx(tmp_path)
     (tmp_path / "model.onnx").write_bytes(path.read_bytes())
-    assert onnx_in(tmp_path).name == "model.onnx"
+    assert find_onnx(tmp_path).name == "model.onnx"
     (tmp_path / "empty").mkdir()
     with pytest.raises(ManifestError, match="this has none: name the file"):
-        onnx_in(tmp_path / "empty")
+        find_onnx(tmp_path / "empty")

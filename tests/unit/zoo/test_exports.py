@@ -13,8 +13,8 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.image.model_input import model_input
 from jetsel.image.pixels import Photograph
-from jetsel.zoo.adding import Added, ModelDescription, Where, add_model
-from jetsel.zoo.labels import labels_of
+from jetsel.zoo.adding import AddedModel, AddTarget, ModelDescription, add_model
+from jetsel.zoo.labels import labels_from_names
 from jetsel.zoo.manifest import Provenance
 from jetsel.zoo.onnx_model import read_file
 from tests.unit.zoo.exports import HEIGHT_PX, LABELS, SERVED, WIDTH_PX, Export, expected
@@ -23,13 +23,13 @@ from tests.unit.zoo.refused_exports import REFUSED
 IMAGES = np.random.default_rng(1).integers(0, 256, (3, HEIGHT_PX, WIDTH_PX, 3), np.uint8)
 
 
-def added(path: Path, export: Export) -> Added:
+def added(path: Path, export: Export) -> AddedModel:
     """Add the file as `jetsel models add` does."""
     wanted = ModelDescription(
         name="net",
         family="trees",
         likely_family=None,
-        labels=labels_of([*LABELS, *map(str, range(100))][: export.labels], "trees.txt"),
+        labels=labels_from_names([*LABELS, *map(str, range(100))][: export.labels], "trees.txt"),
         labels_from=Path("trees.txt"),
         spec=export.spec,
         input_px=export.input_px,
@@ -37,11 +37,11 @@ def added(path: Path, export: Export) -> Added:
         output=export.output,
         exclusive=export.exclusive,
     )
-    where = Where.of([path.parent / "models"], path.parent / "models", None)
+    where = AddTarget.of([path.parent / "models"], path.parent / "models", None)
     return add_model(read_file(path), wanted, where, lambda weights: try_run(weights, 1), replace=False)
 
 
-def check(served: Added, export: Export) -> None:
+def check(served: AddedModel, export: Export) -> None:
     """The answers are those of the plain export."""
     manifest = served.model.manifest
     engine = OnnxEngine("net", served.model.path, concurrency=1, threads=1)

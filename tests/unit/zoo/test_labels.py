@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import ManifestError
-from jetsel.zoo.labels import Labels, labels_in, labels_of, labels_text
+from jetsel.zoo.labels import Labels, labels_from_names, labels_from_text, read_labels_text
 from tests.unit.zoo.making import LABELS
 
 
@@ -40,7 +40,7 @@ def test_no_labels_no_file_and_no_text_are_refused(tmp_path: Path) -> None:
 def labels(tmp_path: Path, content: str | bytes) -> Labels:
     path = tmp_path / "classes.txt"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return labels_in(labels_text(path), str(path))
+    return labels_from_text(read_labels_text(path), str(path))
 
 
 def test_one_name_a_line_or_a_list_in_json(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_numbers_that_may_or_may_not_count_are_refused(tmp_path: Path, content: 
 def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> None:
     for content in ("crane\ntabby\ncrane\n", '["crane", "tabby", "crane"]', "0,crane\n1,tabby\n2,crane\n"):
         notices: list[str] = []
-        found = labels_in(content, "classes.txt", notices.append)
+        found = labels_from_text(content, "classes.txt", notices.append)
         assert found.wnids == ("crane (0)", "tabby", "crane (2)")
         assert found.names == ("crane", "tabby", "crane")
         assert "several classes are called crane" in notices[0]
@@ -185,7 +185,7 @@ def test_classes_of_one_name_are_told_apart_by_their_number(tmp_path: Path) -> N
 
 def test_a_header_is_left_out_with_a_notice() -> None:
     notices: list[str] = []
-    labels_in("id,name\n0,cat\n1,dog\n", "classes.txt", notices.append)
+    labels_from_text("id,name\n0,cat\n1,dog\n", "classes.txt", notices.append)
     assert "id,name, is left out" in notices[0]
 
 
@@ -196,16 +196,16 @@ def test_commas_part_synonyms_and_stay_in_names_that_they_would_make_equal(tmp_p
 
 def test_the_name_of_a_folder_is_one_name(tmp_path: Path) -> None:
     names = ("red, small", "red, large", ", or none", "blue")
-    found = labels_of(names, "images")
+    found = labels_from_names(names, "images")
     assert found.names == found.wnids == found.synonyms == names
-    twice = labels_of(["a, b", "a, b"], "images")
+    twice = labels_from_names(["a, b", "a, b"], "images")
     assert twice.names == ("a, b (0)", "a, b (1)")
 
 
 def test_one_name_in_two_forms_of_unicode_is_refused(tmp_path: Path) -> None:
     composed, decomposed = "Schr\u00f6der", "Schro\u0308der"
     with pytest.raises(ManifestError, match=r"u0308der.*xf6der.* are one name"):
-        labels_of([composed, decomposed], "images")
+        labels_from_names([composed, decomposed], "images")
     with pytest.raises(ManifestError, match="is on line 1 already"):
         read(tmp_path, f"{composed}\ta\n{decomposed}\tb\n")
 

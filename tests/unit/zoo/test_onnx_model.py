@@ -13,7 +13,7 @@ import pytest
 
 from jetsel.base.errors import ManifestError
 from jetsel.zoo import STARTER, scan
-from jetsel.zoo.onnx_model import model_in, parameters, read_file, read_model
+from jetsel.zoo.onnx_model import count_weights, model_in, read_file, read_model
 from tests.unit.zoo.making import EXTERNAL, LOCATION, TENSOR, WHOLE, field, onnx_file, varint
 from tests.unit.zoo.networks import FLOAT, PIXELS, WEIGHTS, network
 
@@ -113,7 +113,7 @@ def test_weights_in_a_file_beside_it_are_taken_in(tmp_path: Path) -> None:
     path = _beside(tmp_path)
     _, _, model, taken_in = read_file(path)
     assert taken_in == ("w.data",)
-    assert parameters(model) == WEIGHTS.size
+    assert count_weights(model) == WEIGHTS.size
     (tmp_path / "w.data").unlink()
     taken = onnx.numpy_helper.to_array(model.graph.initializer[0])
     assert np.array_equal(taken, WEIGHTS)
@@ -136,7 +136,7 @@ def test_weights_that_are_missing_or_elsewhere_are_refused(tmp_path: Path) -> No
         read_model(path)
     data.unlink()
     (tmp_path / "elsewhere").rename(data)
-    assert parameters(read_model(path)) == WEIGHTS.size, "the repair of all three"
+    assert count_weights(read_model(path)) == WEIGHTS.size, "the repair of all three"
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_weights_that_many_tensors_share_count_for_each(tmp_path: Path, monkeypa
 
 def test_parameters_are_the_numbers_in_the_weights() -> None:
     model = model_in(network(("Mul", "scores hundred", "end")), "model.onnx")
-    assert parameters(model) == WEIGHTS.size + 1
+    assert count_weights(model) == WEIGHTS.size + 1
     weights = model.graph.initializer.pop(0)
     model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["weights"], value=weights))
-    assert parameters(model) == WEIGHTS.size + 1, "as Paddle exports them"
+    assert count_weights(model) == WEIGHTS.size + 1, "as Paddle exports them"
     for model in scan([STARTER]).families["starter"].models:
-        assert parameters(read_model(model.path)) == model.manifest.parameters
+        assert count_weights(read_model(model.path)) == model.manifest.parameters

@@ -9,8 +9,8 @@ from jetsel.base.errors import ManifestError
 from jetsel.base.names import RULE
 from jetsel.base.weights import TrialRun
 from jetsel.zoo import Labels, Zoo, scan
-from jetsel.zoo.adding import add_head, derived
-from jetsel.zoo.labels import labels_of
+from jetsel.zoo.adding import add_head, derived_manifest
+from jetsel.zoo.labels import labels_from_names
 from jetsel.zoo.placing import FamilyRequest, NewFamily, choose_family, family_of_heads
 from tests.unit.zoo.making import put_model
 
@@ -109,7 +109,7 @@ def test_a_family_that_is_named_is_joined_if_its_classes_are_the_same(zoo: Zoo) 
 def test_heads_for_other_images_replace_none_unless_they_must(tmp_path: Path) -> None:
     put_model(tmp_path / "models", name="s", family="starter")
     starter = scan([tmp_path / "models"]).families["starter"]
-    labels = labels_of(["defect", "ok"], "images")
+    labels = labels_from_names(["defect", "ok"], "images")
 
     def family(zoo: Zoo, photos: str, name: str | None = None, *, replace: bool = False) -> tuple[str, list[str]]:
         made, there = family_of_heads(zoo, starter, name, tmp_path / photos, labels, replace=replace)
@@ -143,8 +143,8 @@ def test_a_manifest_that_is_made_of_another_is_checked_too(tmp_path: Path) -> No
     with pytest.raises(ManifestError, match=f"family: {re.escape(RULE)}"):
         add_head(backbone, b"head", 2, NewFamily("My Flowers", HOT_LABELS, "head"), tmp_path, None)
     with pytest.raises(ManifestError, match=f"name: {re.escape(RULE)}"):
-        derived(backbone.manifest, "s" * 65, "0" * 64, HOT_LABELS, tried, 1, "made smaller")
-    assert derived(backbone.manifest, "s-int8", "0" * 64, HOT_LABELS, tried, 1, "made smaller")
+        derived_manifest(backbone.manifest, "s" * 65, "0" * 64, HOT_LABELS, tried, 1, "made smaller")
+    assert derived_manifest(backbone.manifest, "s-int8", "0" * 64, HOT_LABELS, tried, 1, "made smaller")
     assert len(list(tmp_path.glob("*.json"))) == 1
 
 

@@ -13,7 +13,7 @@ from jetsel.train.optimize.compress import for_size, int8
 from jetsel.zoo import STARTER
 from jetsel.zoo.efficientnet_lite import graph_of
 from jetsel.zoo.onnx_model import read_model
-from jetsel.zoo.quantising import quantised, tensors
+from jetsel.zoo.quantising import quantise, tensors_to_quantise
 from tests.unit.zoo.networks import lite_tensors
 
 SHOWN = np.random.default_rng(5).normal(size=(16, 3, 64, 64)).astype(np.float32)
@@ -36,7 +36,7 @@ def values(model: ModelProto, names: list[str]) -> list[NDArray[np.float32]]:
 
 
 def ranges(graph: ModelProto) -> dict[str, tuple[float, float]]:
-    given, *others = tensors(graph)
+    given, *others = tensors_to_quantise(graph)
     seen = [SHOWN, *values(graph, others)]
     return {name: (float(one.min()), float(one.max())) for name, one in zip([given, *others], seen, strict=True)}
 
@@ -47,7 +47,7 @@ def ranges(graph: ModelProto) -> dict[str, tuple[float, float]]:
 )
 def test_it_answers_nearly_as_before_from_eight_bit_weights_alone(graph: ModelProto, by: str, symmetric: bool) -> None:
     is_ours = by == "known ranges"
-    made = quantised(graph, ranges(graph), symmetric=symmetric) if is_ours else int8(graph, SHOWN, symmetric=symmetric)
+    made = quantise(graph, ranges(graph), symmetric=symmetric) if is_ours else int8(graph, SHOWN, symmetric=symmetric)
     (before,), (after,) = values(graph, ["logits"]), values(made, ["logits"])
     assert 0 < np.abs(after - before).mean() < 0.1 * np.ptp(before)
     assert len(made.SerializeToString()) < 0.3 * len(graph.SerializeToString())
@@ -77,7 +77,7 @@ def gemm(weight: list[list[float]], bias: list[float]) -> ModelProto:
 def test_numbers_are_rounded_to_the_nearest_step_of_the_range_that_is_given() -> None:
     """Worked by hand: a range of -1 to 1.55 in 255 steps of 0.01, a weight of 0.635 as 127 steps of 0.005."""
     model = gemm([[0.635, -0.0024]], [0.25])
-    made = quantised(model, {"input": (-1.0, 1.55)}, symmetric=False)
+    made = quantise(model, {"input": (-1.0, 1.55)}, symmetric=False)
     session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     given = np.array([[0.504, 1.0], [9.0, 0.0]], np.float32)  # 0.50; beyond the range: 1.55
     (found,) = session.run(["logits"], {"input": given})
@@ -87,7 +87,7 @@ def test_numbers_are_rounded_to_the_nearest_step_of_the_range_that_is_given() ->
 @pytest.mark.parametrize(("least", "level"), [(-0.918, 92), (-0.912, 91)])
 def test_the_zero_point_is_the_nearest_level(least: float, level: int) -> None:
     """In 255 steps of 0.01, 0 is 91.8 steps above the least value, or 91.2."""
-    made = quantised(gemm([[1.0, 1.0]], [0.0]), {"input": (least, least + 2.55)}, symmetric=False)
+    made = quantise(gemm([[1.0, 1.0]], [0.0]), {"input": (least, least + 2.55)}, symmetric=False)
     (zero,) = (tensor for tensor in made.graph.initializer if tensor.name == "input.zero")
     assert numpy_helper.to_array(zero) == level
 
@@ -95,7 +95,7 @@ def test_the_zero_point_is_the_nearest_level(least: float, level: int) -> None:
 def test_a_bias_beyond_32_bits_widens_the_steps_of_its_own_channel() -> None:
     """Beside weights of 1e-9 and inputs in 255 steps up to 2.55, a bias of 1.5 is 1.9e13 steps; 32 bits hold 2.1e9."""
     model = gemm([[1e-9, 1e-9], [0.635, 0.0], [1e-9, 0.0]], [1.5, 0.25, -1.5])
-    made = quantised(model, {"input": (0.0, 2.55)}, symmetric=False)
+    made = quantise(model, {"input": (0.0, 2.55)}, symmetric=False)
     session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     (found,) = session.run(["logits"], {"input": np.array([[1.0, 2.55]], np.float32)})
     assert found.ravel() == pytest.approx([1.5, 0.635 + 0.25, -1.5], abs=1e-4)
@@ -103,12 +103,12 @@ def test_a_bias_beyond_32_bits_widens_the_steps_of_its_own_channel() -> None:
 
 def test_operators_are_fused_so_that_no_convolution_computes_in_float(tmp_path: Path) -> None:
     graph = graph_of(lite_tensors(), "lite0")
-    limits = dict.fromkeys(tensors(graph), (0.0, 6.0))
+    limits = dict.fromkeys(tensors_to_quantise(graph), (0.0, 6.0))
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "fused.onnx")
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    content = quantised(graph, limits, symmetric=False).SerializeToString()
+    content = quantise(graph, limits, symmetric=False).SerializeToString()
     onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     fused = ModelProto.FromString((tmp_path / "fused.onnx").read_bytes())
     kinds = [node.op_type for node in fused.graph.node]

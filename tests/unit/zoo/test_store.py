@@ -12,7 +12,7 @@ from jetsel.zoo import STARTER, Labels, Model, Zoo, model_folders, scan, verify
 from jetsel.zoo.labels import MAX_BYTES as MAX_LABELS_BYTES
 from jetsel.zoo.manifest import MAX_BYTES as MAX_MANIFEST_BYTES
 from jetsel.zoo.manifest import manifest_of
-from jetsel.zoo.placing import put, take_out, working_folder
+from jetsel.zoo.placing import place_model, remove_model, working_folder
 from jetsel.zoo.store import MAX_WEIGHTS_BYTES, planned_folders
 from tests.unit.zoo.making import LABELS, WHOLE, described, put_model
 
@@ -160,7 +160,7 @@ def place(folder: Path, name: str, *, replaced: Model | None = None, weights: by
     with working_folder(folder) as work:
         (work / "copy").write_bytes(weights)
         plain = described(name=name, file=f"pets.{name}.{sha256[:12]}.onnx", sha256=sha256, labels="pets.tsv")
-        return put(work, work / "copy", Labels.parse(LABELS.encode(), "pets.tsv"), manifest_of(plain), replaced)
+        return place_model(work, work / "copy", Labels.parse(LABELS.encode(), "pets.tsv"), manifest_of(plain), replaced)
 
 
 def models(folder: Path) -> dict[str, Model]:
@@ -207,10 +207,10 @@ def test_one_in_the_place_of_another_takes_its_weights_away(tmp_path: Path) -> N
 def test_labels_stay_while_a_model_uses_them(tmp_path: Path) -> None:
     place(tmp_path, "small")
     place(tmp_path, "large")
-    take_out(models(tmp_path)["small"])
+    remove_model(models(tmp_path)["small"])
     assert list(models(tmp_path)) == ["large"]
     assert len(names(tmp_path)) == 3
-    take_out(models(tmp_path)["large"])
+    remove_model(models(tmp_path)["large"])
     assert names(tmp_path) == set()
 
 
@@ -219,6 +219,6 @@ def test_nothing_else_goes_while_a_manifest_cannot_be_read(tmp_path: Path) -> No
         place(tmp_path, "small")
         model = models(tmp_path)["small"]
         (tmp_path / "mine.json").write_bytes(content)
-        take_out(model)
+        remove_model(model)
         assert names(tmp_path) == {"mine.json", "pets.tsv", model.manifest.file}
         (tmp_path / "mine.json").unlink()

@@ -21,7 +21,7 @@ from jetsel.base.config import Config
 from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.base.files import flush, sha256_of, write
 from jetsel.base.process import python_command
-from jetsel.base.sections import effective
+from jetsel.base.sections import settings_in_effect
 from jetsel.base.versions import Versions
 
 PLAN = "plan.json"
@@ -162,7 +162,7 @@ class Installer:
         )
         with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
             file = Path(scratch, "jetsel.toml")
-            file.write_text(tomli_w.dumps(effective(config)), encoding="utf-8")
+            file.write_text(tomli_w.dumps(settings_in_effect(config)), encoding="utf-8")
             try:
                 _jetsel("models", "build", "--config", file, state=Path(scratch), limit_s=None)
             except ModelsRefusedError:

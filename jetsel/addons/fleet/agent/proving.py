@@ -12,7 +12,7 @@ from jetsel.artefact.calibration import ANSWERS
 from jetsel.artefact.coding import ARRAYS, MANIFEST, save
 from jetsel.base.config import Config
 from jetsel.base.errors import RepositoryError
-from jetsel.base.process import resident_mb, settle
+from jetsel.base.process import freeze_and_trim, resident_mb
 from jetsel.calibrate.retiming import retime
 from jetsel.engines import Backends, warm_up
 from jetsel.zoo import Family, scan, verify
@@ -57,11 +57,11 @@ def _run(family: Family, config: Config) -> dict[str, float | None]:
             verify(model)
             backend = settings.backends.get(name, settings.backend)
             backends.get(backend)  # before the measurement, because the runtime's memory belongs to no model
-            settle()
+            freeze_and_trim()
             before_mb = resident_mb()
             engines.append(backends.open(backend, weights, concurrency=os.cpu_count() or 1, threads=settings.threads))
             warm_up(engines[-1], weights)
-            settle()
+            freeze_and_trim()
             after_mb = resident_mb()
             memory_mb[name] = None  # for models in an engine host
             if backend == "onnxruntime" and before_mb is not None and after_mb is not None:

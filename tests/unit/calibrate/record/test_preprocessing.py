@@ -17,7 +17,7 @@ from jetsel.calibrate.record.preprocessing import MOST_IMAGES, USED, WaysCompare
 from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.workers import Observer
 from jetsel.zoo import Family, scan
-from jetsel.zoo.conventions import CONVENTIONS, convention
+from jetsel.zoo.conventions import CONVENTIONS, convention_spec
 from tests.unit.calibrate.record.making import QUICK, rows
 from tests.unit.zoo.lights import lights, put_light_model
 
@@ -67,7 +67,7 @@ def test_images_are_drawn_evenly_over_the_classes_and_the_same_wherever_they_lie
 
 
 def test_ways_differ_in_levels_channels_and_resizing() -> None:
-    used = convention("timm", 64, 48)
+    used = convention_spec("timm", 64, 48)
     tried = ways(used, 64, 48)
     assert tried[USED] == used
     assert {"--like ultralytics", "--like keras", "--like keras-tf"} < tried.keys()
