@@ -24,7 +24,7 @@ from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.identity import TRUSTED
 from jetsel.daemon.pace import allowed_ms
 from jetsel.daemon.worker_pool import MOST_JOBS, share_of
-from jetsel.engines import Output, Place
+from jetsel.engines import CallerLimiter, Output
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.policies import Policy
 from jetsel.policies.deadline import Deadline
@@ -235,7 +235,7 @@ class _Recorded:
     is_returning, is_stale, returns_within_s = False, False, 0.0
 
     def __init__(self, name: str, simulation: Simulation) -> None:
-        self.name, self.place, self._simulation = name, Place(), simulation
+        self.name, self.caller_limiter, self._simulation = name, CallerLimiter(), simulation
         self.concurrency = simulation.device.workers
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:

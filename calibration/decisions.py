@@ -25,7 +25,7 @@ from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes
 from jetsel.features.near_duplicates import assign_folds
-from jetsel.premodel.cascades import BUDGETS, Fitted, Outputs, fit_cascades, judge
+from jetsel.premodel.cascades import BUDGETS, FittedCascade, Outputs, fit_cascades, replay_cascade
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "RESULTS-decisions.md"
@@ -61,9 +61,9 @@ class Decided:
     oracle: float
 
 
-def figures(cascades: Sequence[Fitted], outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def figures(cascades: Sequence[FittedCascade], outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return whether each cascade is right on each image, and its time: (n, cascades) each."""
-    judged = {one: judge(one, outputs) for one in set(cascades)}
+    judged = {one: replay_cascade(one, outputs) for one in set(cascades)}
     right = np.stack([judged[one][0] for one in cascades], axis=1)
     return right, np.stack([judged[one][1] @ outputs.costs for one in cascades], axis=1)
 
@@ -80,11 +80,11 @@ def decided(population: Population, images: int, number: int) -> Decided:
         fitted = fit_cascades(whole.take(rows[fold_of != fold]))
         right[held], spent[held] = figures(fitted, whole.take(rows[held]))
     points = [Outcomes(right[:, place], spent[:, place]) for place in range(len(BUDGETS))]
-    singles = [Outcomes(whole.of((m,))[1][rows], np.full(images, cost)) for m, cost in enumerate(costs.tolist())]
+    singles = [Outcomes(whole.after((m,))[1][rows], np.full(images, cost)) for m, cost in enumerate(costs.tolist())]
     reference = GOAL.reference(singles)
     place = GOAL.cheapest_as_accurate(points, singles[reference])
     true_right, true_spent = figures(fit_cascades(whole.take(rows)), whole)
-    lost = 100 * (whole.of((reference,))[1].mean() - true_right.mean(axis=0))
+    lost = 100 * (whole.after((reference,))[1].mean() - true_right.mean(axis=0))
     time = true_spent.mean(axis=0) / costs[reference]
     oracle = min(1.0, float(time[lost <= GOAL.may_lose_points].min(initial=1.0)))
     return Decided(0.0, 1.0, oracle) if place is None else Decided(float(lost[place]), float(time[place]), oracle)

@@ -36,7 +36,7 @@ class Backends:
         """
         self._settings = settings or HostSettings(engines="/nonexistent")
         self._lock = threading.Lock()
-        self._made: dict[str, Backend] = {}
+        self._backends: dict[str, Backend] = {}
         self.changed = changed
 
     def open(self, backend: str, weights: Weights, *, concurrency: int, threads: int) -> Engine:
@@ -49,30 +49,30 @@ class Backends:
         if backend not in BACKENDS:
             raise ConfigError(f"models.backend: {backend!r} is not a backend; known here: {', '.join(BACKENDS)}")
         with self._lock:
-            if backend not in self._made:
+            if backend not in self._backends:
                 module, _, attribute = BACKENDS[backend].partition(":")
                 factory = cast(Factory, getattr(importlib.import_module(module), attribute))
-                self._made[backend] = factory(self._settings, self.changed)
-            return self._made[backend]
+                self._backends[backend] = factory(self._settings, self.changed)
+            return self._backends[backend]
 
     def waiting_threads(self) -> frozenset[int]:
         """Return the identifiers (threading.get_ident) of the threads that wait for a reply of an engine host.
 
         The watchdog does not count such a thread as hanging, because the host's supervisor limits the wait.
         """
-        return frozenset().union(*(backend.waiting_threads() for backend in list(self._made.values())))
+        return frozenset().union(*(backend.waiting_threads() for backend in list(self._backends.values())))
 
     def hosts(self) -> list[HostStatus]:
         """Return the state of the engine host of each backend in use that has one."""
-        made = list(self._made.items())  # without the lock, which may be held long while a backend is created
-        reports = [(name, backend.report()) for name, backend in made]
+        backends = list(self._backends.items())  # without the lock, which may be held long while a backend is created
+        reports = [(name, backend.report()) for name, backend in backends]
         return [structs.replace(report, backend=name) for name, report in reports if report is not None]
 
     def close(self) -> None:
         """Close every backend, after its engines have been closed."""
         with self._lock:
-            made, self._made = list(self._made.values()), {}
-        for backend in made:
+            backends, self._backends = list(self._backends.values()), {}
+        for backend in backends:
             backend.close()
 
 
@@ -80,7 +80,7 @@ class HeadedEngine:
     """Runs the backbone on its backend, and the head, a small matrix, in this process; the rest is the backbone's."""
 
     def __init__(self, backbone: Engine, head: Head) -> None:
-        self.concurrency, self.place = backbone.concurrency, backbone.place  # each request reads them
+        self.concurrency, self.caller_limiter = backbone.concurrency, backbone.caller_limiter  # each request reads them
         self._backbone, self._head = backbone, head
 
     def __getattr__(self, name: str) -> Any:

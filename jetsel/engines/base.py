@@ -35,17 +35,17 @@ class Output(NamedTuple):
     device_ms: float | None
 
 
-class Place:
+class CallerLimiter:
     """A limit of callers that several engines share."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = 0
 
-    def enter(self, most: int) -> bool:
-        """Count a caller in if fewer than `most` are in; return whether it is in."""
+    def enter(self, limit: int) -> bool:
+        """Count a caller in if fewer than `limit` are in; return whether it is in."""
         with self._lock:
-            if self._running >= most:
+            if self._running >= limit:
                 return False
             self._running += 1
             return True
@@ -66,7 +66,7 @@ class Engine(Protocol):
         """Number of callers served at a time, together with other engines of its place."""
 
     @property
-    def place(self) -> Place | None:
+    def caller_limiter(self) -> CallerLimiter | None:
         """Counter of its callers; None: any number at a time."""
 
     @property
@@ -135,9 +135,9 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
         if engine.max_batch is not None and size > engine.max_batch:
             continue
         outputs.append(engine.infer(np.concatenate([*[pattern[:, :, ::-1, ::-1]] * (size - 1), pattern])).logits)
-        _check(engine, weights, size, outputs[-1])
-    numbers = np.concatenate(outputs)
-    allowed = SAME_ANSWER * np.ptp(numbers) + ROUNDING * np.abs(numbers).max()
+        _check_logits(engine, weights, size, outputs[-1])
+    logits = np.concatenate(outputs)
+    allowed = SAME_ANSWER * np.ptp(logits) + ROUNDING * np.abs(logits).max()
     if any(np.abs(outputs[0][-1] - other[-1]).max() > allowed for other in outputs):
         raise EngineFailedError(
             f"{engine.name} returns a different result for an image if another is in its batch: export it in "
@@ -145,13 +145,13 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
         )
 
 
-def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float32]) -> None:
+def _check_logits(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float32]) -> None:
     if len(logits) != size:
         raise EngineFailedError(
             f"{engine.name} returns results for {len(logits)} of {size} images: export it for any batch size"
         )
     if logits.shape[1:] != (weights.classes,):
-        answered = " x ".join(map(str, logits.shape[1:]))
+        shape_text = " x ".join(map(str, logits.shape[1:]))
         repair = "give it a labels file with one line for each number"
         if logits.ndim != 2:
             repair = "export it with one number for each class"
@@ -160,33 +160,33 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
         else:
             repair += "; if they are features, export it with its last layer"
         raise EngineFailedError(
-            f"{engine.name} returns {answered} numbers for an image, but its labels file has {weights.classes} "
+            f"{engine.name} returns {shape_text} numbers for an image, but its labels file has {weights.classes} "
             f"classes: {repair}"
         )
     if not np.isfinite(logits).all():
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite: export it again")
 
 
-TRIED = 4  # images in a batch
+TRIAL_BATCH = 4  # images in a batch
 ROUNDS = 3  # the fastest of them counts
 LEAST_GAIN = 0.03  # of the time; below this, single runs are as good, and each ends sooner
 
 
 def gains_by_batches(engine: Engine, weights: Weights, now: Callable[[], float] = time.perf_counter) -> bool:
     """Return whether a batch takes clearly less time than its images one by one."""
-    size = min(TRIED, engine.max_batch or TRIED)
+    size = min(TRIAL_BATCH, engine.max_batch or TRIAL_BATCH)
     if size == 1:
         return False
-    together = np.zeros((size, 3, weights.height_px, weights.width_px), np.float32)
+    batch = np.zeros((size, 3, weights.height_px, weights.width_px), np.float32)
     times_s = []
     try:
         for _ in range(ROUNDS):
-            begun_s = now()
-            engine.infer(together)
-            between_s = now()
+            start_s = now()
+            engine.infer(batch)
+            batch_end_s = now()
             for _ in range(size):
-                engine.infer(together[:1])
-            times_s.append((between_s - begun_s, now() - between_s))
+                engine.infer(batch[:1])
+            times_s.append((batch_end_s - start_s, now() - batch_end_s))
     except JetselError:
         return False  # the next run raises the error
     batch_s, alone_s = min(batch_s for batch_s, _ in times_s), min(alone_s for _, alone_s in times_s)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
-from jetsel.engines.base import EngineFailedError, Output, Place
+from jetsel.engines.base import CallerLimiter, EngineFailedError, Output
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, HostStart
@@ -37,7 +37,7 @@ class HostedBackend:
         self._settings = settings
         self._hello_s = rules.hello_s
         self.model_numbers = itertools.count(1)  # each engine takes one, by which the host knows its model
-        self.place = Place()  # counts the callers of all its models together
+        self.caller_limiter = CallerLimiter()  # counts the callers of all its models together
         self.supervisor = Supervisor(self._start, changed, rules)
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
@@ -84,54 +84,54 @@ class HostedEngine:
     def __init__(self, backend: HostedBackend, weights: Weights, concurrency: int, threads: int) -> None:
         self.name = weights.name
         self.concurrency = concurrency
-        self.place: Place | None = backend.place
+        self.caller_limiter: CallerLimiter | None = backend.caller_limiter
         self.max_batch: int | None = None
         self.cost_bytes: int | None = None  # memory that its load took; None if unknown
-        self._key = next(backend.model_numbers)
+        self._number = next(backend.model_numbers)
         self._weights = weights
         self._supervisor = backend.supervisor
-        self._load_request = functools.partial(backend.load_request, weights, threads)
+        self._current_request = functools.partial(backend.load_request, weights, threads)
         self._loaded_request: Mapping[str, Any] = {}
-        self._home: tuple[HostProcess, HostedModel] | None = None
-        self._refused: str | None = None
+        self._hosted: tuple[HostProcess, HostedModel] | None = None
+        self._left_out: str | None = None
         self._closed = False
         self._usual_s: float | None = None  # running mean of a run's time
 
     # For the supervisor.
 
-    def request(self) -> dict[str, Any]:
+    def load_request(self) -> dict[str, Any]:
         """Return the request to load it, for its current file; see docs/engine-host.md."""
-        self._loaded_request = self._load_request()
-        return {"model": self._key, **self._loaded_request}
+        self._loaded_request = self._current_request()
+        return {"model": self._number, **self._loaded_request}
 
-    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+    def on_loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
         if self._usual_s is None:
             self._usual_s = reply["run_ms"] / 1e3
-        self._home = process, HostedModel(self._key, self._weights, reply["max_batch"], reply["embedding_width"])
+        self._hosted = process, HostedModel(self._number, self._weights, reply["max_batch"], reply["embedding_width"])
 
     def unload(self) -> None:
         """Unload the model, if the host that holds it still runs."""
         process = self._process
         if process is not None and process is self._supervisor.process:
             with contextlib.suppress(EngineDiedError):  # the host has ended, and the model with it
-                self._supervisor.ask(process, "unload", {"model": self._key}, UNLOAD_S, f"unloading {self.name}")
+                self._supervisor.ask(process, "unload", {"model": self._number}, UNLOAD_S, f"unloading {self.name}")
 
-    def refused(self, reason: str) -> None:
-        self._refused, self._home = reason, None
+    def on_left_out(self, reason: str) -> None:
+        self._left_out, self._hosted = reason, None
 
     # For the driver.
 
     @property
     def unavailable(self) -> str | None:
-        if self._refused is not None or self._process is self._supervisor.process:
-            return self._refused
-        return self._supervisor.down or "the engine host is loading it again"
+        if self._left_out is not None or self._process is self._supervisor.process:
+            return self._left_out
+        return self._supervisor.down_reason or "the engine host is loading it again"
 
     @property
     def is_returning(self) -> bool:
         supervisor = self._supervisor
-        return self._refused is None and (supervisor.is_returning or supervisor.process not in (None, self._process))
+        return self._left_out is None and (supervisor.is_returning or supervisor.process not in (None, self._process))
 
     @property
     def returns_within_s(self) -> float:
@@ -141,7 +141,7 @@ class HostedEngine:
     def is_stale(self) -> bool:
         """See Engine.is_stale: the engine may have been built again."""
         try:
-            return self._load_request().get("sha256") != self._loaded_request.get("sha256")
+            return self._current_request().get("sha256") != self._loaded_request.get("sha256")
         except JetselError:
             return False  # keep what runs if the new file cannot be read
 
@@ -149,17 +149,17 @@ class HostedEngine:
         """See Engine.infer. The parts are copied once, into memory shared with the host."""
         if self._closed:
             raise EngineFailedError(f"{self.name}: it is closed")
-        home, reason = self._home, self.unavailable
-        if home is None or reason is not None:
+        hosted, reason = self._hosted, self.unavailable
+        if hosted is None or reason is not None:
             raise (EngineDiedError if self.is_returning else EngineFailedError)(f"{self.name}: {reason}")
-        process, loaded = home
+        process, model = hosted
         usual_s = self._usual_s or 0.0
         limit_s = max(RUN_LIMIT_S, RUN_LIMIT_TIMES * usual_s)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             return self._supervisor.ask(process, "infer", request, limit_s, f"running {self.name}")
 
-        output, run_s = loaded.run(process.memory, ask, *parts)
+        output, run_s = model.run(process.memory, ask, *parts)
         self._usual_s = usual_s + (run_s - usual_s) / RECENT
         return output
 
@@ -171,4 +171,4 @@ class HostedEngine:
 
     @property
     def _process(self) -> HostProcess | None:
-        return None if self._home is None else self._home[0]
+        return None if self._hosted is None else self._hosted[0]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.base.events import event
-from jetsel.engines.base import Engine, EngineFailedError, Output, Place
+from jetsel.engines.base import CallerLimiter, Engine, EngineFailedError, Output
 
 log = logging.getLogger("jetsel.engines")
 
@@ -55,15 +55,15 @@ class OnDemandEngine:
         """
         self._load, self._on_load_end, self._now = load, on_load_end, now
         self._lock = threading.Lock()
-        self._place = _Closed(self.request_load)
+        self._closed_limiter = _ClosedLimiter(self.request_load)
         self._callers = 0
-        self._begun_s: float | None = None  # start of the current load
+        self._load_start_s: float | None = None  # start of the current load
         self._failures = _LoadFailures()
         self._is_closed = False
-        begun_s = now()
+        start_s = now()
         self._engine = load()
         self.is_loaded, self.loaded_s = True, now()
-        self.load_ms = (self.loaded_s - begun_s) * 1e3  # of the last load
+        self.load_ms = (self.loaded_s - start_s) * 1e3  # of the last load
         self.gains_by_batches = try_batches(self._engine)
         self.name = self._engine.name
 
@@ -74,8 +74,8 @@ class OnDemandEngine:
         return self._engine.concurrency
 
     @property
-    def place(self) -> Place | None:
-        return self._engine.place if self.is_loaded else self._place
+    def caller_limiter(self) -> CallerLimiter | None:
+        return self._engine.caller_limiter if self.is_loaded else self._closed_limiter
 
     @property
     def max_batch(self) -> int | None:
@@ -125,10 +125,10 @@ class OnDemandEngine:
     @property
     def load_due_ms(self) -> float:
         """Time in ms before it can run, estimated by its last load; 0 if it is loaded."""
-        begun_s = self._begun_s
+        start_s = self._load_start_s
         if self.is_loaded:
             return 0.0
-        return self.load_ms if begun_s is None else max(0.0, self.load_ms - (self._now() - begun_s) * 1e3)
+        return self.load_ms if start_s is None else max(0.0, self.load_ms - (self._now() - start_s) * 1e3)
 
     def unload(self) -> bool:
         """Free the engine, unless it runs or its host is unavailable; return whether it was freed."""
@@ -144,52 +144,52 @@ class OnDemandEngine:
         if self.is_loaded:
             return
         with self._lock:
-            is_due = self._begun_s is None and self._now() >= self._failures.retry_s
+            is_due = self._load_start_s is None and self._now() >= self._failures.retry_s
             if is_due and not (self.is_loaded or self._is_closed):
-                threading.Thread(target=self._load_again, name=f"loading-{self.name}", daemon=True).start()
-                self._begun_s = self._now()
+                threading.Thread(target=self._load_in_thread, name=f"loading-{self.name}", daemon=True).start()
+                self._load_start_s = self._now()
 
-    def _load_again(self) -> None:
-        begun_s, engine, failure = self._now(), None, "a defect ended its load: see the log"
+    def _load_in_thread(self) -> None:
+        start_s, engine, failure = self._now(), None, "a defect ended its load: see the log"
         took_s = 0.0
         try:
             engine = self._load()
-            took_s = self._now() - begun_s
+            took_s = self._now() - start_s
         except JetselError as error:
             failure = str(error)
         except MemoryError:
             failure = "no memory is left to load it"
         finally:
-            self._ended(engine, took_s, failure)
+            self._finish_load(engine, took_s, failure)
         self._on_load_end()
 
-    def _ended(self, engine: Engine | None, took_s: float, failure: str) -> None:
+    def _finish_load(self, engine: Engine | None, took_s: float, failure: str) -> None:
         """Note the end of a load. engine: None if the load failed, for the reason `failure`."""
         with self._lock:
-            ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
-            if engine is not None and is_wanted:
+            ended_s, self._load_start_s, is_open = self._now(), None, not self._is_closed
+            if engine is not None and is_open:
                 self._engine, self._failures = engine, _LoadFailures()
                 self.load_ms, self.loaded_s, self.is_loaded = took_s * 1e3, ended_s, True
-            elif is_wanted:
+            elif is_open:
                 self._failures.add(failure, ended_s)
         if engine is None:
             fields = event("model-unavailable", model=self.name)
             log.error("model %s cannot be loaded: %s", self.name, failure, extra=fields)
-        elif is_wanted:
+        elif is_open:
             fields = event("model-loaded", model=self.name, took_s=took_s)
             log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=fields)
         else:
             engine.close()
 
 
-class _Closed(Place):
+class _ClosedLimiter(CallerLimiter):
     """The place of an unloaded engine: it admits no caller, and each attempt starts the load."""
 
     def __init__(self, request_load: Callable[[], None]) -> None:
         super().__init__()
         self._request_load = request_load
 
-    def enter(self, _most: int) -> bool:
+    def enter(self, _limit: int) -> bool:
         """Admit nobody, and start the load."""
         self._request_load()
         return False

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
-from jetsel.engines.base import EngineFailedError, Output, Place
+from jetsel.engines.base import CallerLimiter, EngineFailedError, Output
 
 _OUTPUTS = ["logits", "embedding"]
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
@@ -67,14 +67,14 @@ class OnnxEngine:
         """session: a session of this file and number of threads to share; None: load the file."""
         self.name = name
         if session is None:
-            session = _session_of(name, path, threads)
+            session = _load_session(name, path, threads)
         self.concurrency = concurrency
-        self.place: Place | None = None
+        self.caller_limiter: CallerLimiter | None = None
         outputs = {output.name for output in session.get_outputs()}
         self._outputs = [output for output in _OUTPUTS if output in outputs]
         self._input = session.get_inputs()[0].name
-        first = session.get_inputs()[0].shape[:1]
-        self.max_batch = first[0] if first and isinstance(first[0], int) else None
+        batch_shape = session.get_inputs()[0].shape[:1]
+        self.max_batch = batch_shape[0] if batch_shape and isinstance(batch_shape[0], int) else None
         self.session: onnxruntime.InferenceSession | None = session
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
@@ -87,7 +87,7 @@ class OnnxEngine:
         except Exception as error:  # as below
             if any(words in str(error) for words in _NO_MEMORY):
                 raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} images") from error
-            raise EngineFailedError(f"{self.name}: inference failed: {explained(error)}") from error
+            raise EngineFailedError(f"{self.name}: inference failed: {explain_error(error)}") from error
         return Output(outputs[0], outputs[1] if len(outputs) > 1 else None, None)
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ def _has_vnni() -> bool:
     return not flags.isdisjoint({"avx512_vnni", "avx_vnni", "amx_int8"})
 
 
-def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSession:
+def _load_session(name: str, path: Path, threads: int) -> onnxruntime.InferenceSession:
     """Load a file; raises EngineFailedError with the model's name."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -119,18 +119,18 @@ def _session_of(name: str, path: Path, threads: int) -> onnxruntime.InferenceSes
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no other base
-        raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {explained(error)}") from error
+        raise EngineFailedError(f"{name}: ONNX Runtime does not load {path.name}: {explain_error(error)}") from error
     if "logits" not in {output.name for output in session.get_outputs()}:
         raise EngineFailedError(f"{name}: {path.name} has no output named logits; export it again")
     return session
 
 
-def explained(error: Exception) -> str:
+def explain_error(error: Exception) -> str:
     """Return the first line of ONNX Runtime's error, or the repair if a file is too new for it."""
     if (match := _TOO_NEW.search(str(error))) is not None:
-        kind, version, most = match.groups()
+        kind, version, newest = match.groups()
         repair = (
-            f"export it with opset_version={most}" if kind == "Opset" else f"set its ir_version to {most} with onnx"
+            f"export it with opset_version={newest}" if kind == "Opset" else f"set its ir_version to {newest} with onnx"
         )
-        return f"its {kind} is {version}, and ONNX Runtime {onnxruntime.__version__} reads up to {most}: {repair}"
+        return f"its {kind} is {version}, and ONNX Runtime {onnxruntime.__version__} reads up to {newest}: {repair}"
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -22,8 +22,8 @@ SAME_SUM = 0.01  # relative, because shares in 8 bits are rounded
 def try_run(weights: Weights, threads: int) -> TrialRun:
     """Run a model on patterns, with its head if it has one; raises EngineFailedError if it cannot be served."""
     try:
-        alone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads)
-        engine = with_head(alone, weights)
+        backbone = OnnxEngine(weights.name, weights.path, concurrency=1, threads=threads)
+        engine = with_head(backbone, weights)
         warm_up(engine, weights)
         return TrialRun(_embedding_width(engine, weights), _median_ms(engine, weights))
     except MemoryError:
@@ -50,8 +50,8 @@ def _embedding_width(engine: Engine, weights: Weights) -> int | None:
     # Stronger noise enlarges logits without limit, but not probabilities.
     stronger = [engine.infer(strength * noise[[number]]).logits for number, strength in ((1, 4), (2, 16), (3, 64))]
     rows = np.concatenate([output.logits, *stronger])
-    sums, most = rows.sum(axis=1), rows.max()
-    if np.isfinite(rows).all() and rows.min() >= 0 and (0 < most < 1.001 or np.ptp(sums) < SAME_SUM * sums.max()):
+    sums, largest = rows.sum(axis=1), rows.max()
+    if np.isfinite(rows).all() and rows.min() >= 0 and (0 < largest < 1.001 or np.ptp(sums) < SAME_SUM * sums.max()):
         raise EngineFailedError(
             f"{engine.name} returns shares or numbers from 0 to 1 for all of {len(rows)} images: probabilities instead "
             "of logits; export it without its softmax or sigmoid"
@@ -68,10 +68,10 @@ def _embedding_width(engine: Engine, weights: Weights) -> int | None:
 
 def _median_ms(engine: Engine, weights: Weights) -> float:
     photograph = np.zeros((1, 3, weights.height_px, weights.width_px), np.float32)
-    taken: list[float] = []
-    give_up = time.perf_counter() + AT_MOST_S
-    while len(taken) < RUNS and (not taken or time.perf_counter() < give_up):
+    times_ms: list[float] = []
+    end_s = time.perf_counter() + AT_MOST_S
+    while len(times_ms) < RUNS and (not times_ms or time.perf_counter() < end_s):
         start = time.perf_counter()
         engine.infer(photograph)
-        taken.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(taken)
+        times_ms.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times_ms)

@@ -46,8 +46,8 @@ def detail(gray: NDArray[np.float32]) -> float:
     half = cv2.resize(whole, (width // 2, height // 2), interpolation=cv2.INTER_AREA)
     quarter = cv2.resize(half, (width // 4, height // 4), interpolation=cv2.INTER_AREA)
     squares = [float(cv2.norm(plane, cv2.NORM_L2SQR)) / plane.size for plane in (whole, half, quarter)]
-    highest, next_one = (max(0.0, one) for one in (squares[0] - squares[1], squares[1] - squares[2]))
-    return highest / (highest + next_one) if highest + next_one > 1e-2 else 0.0  # less is float32 rounding
+    highest, second = (max(0.0, energy) for energy in (squares[0] - squares[1], squares[1] - squares[2]))
+    return highest / (highest + second) if highest + second > 1e-2 else 0.0  # less is float32 rounding
 
 
 def noise(gray: NDArray[np.float32]) -> float:

@@ -37,10 +37,10 @@ def orientation_of(block: bytes | memoryview) -> int:
     try:
         (start,) = struct.unpack_from(f"{order}I", tiff, 4)
         (n_entries,) = struct.unpack_from(f"{order}H", tiff, start)
-        for at in range(start + 2, start + 2 + 12 * min(n_entries, _MAX_ENTRIES), 12):
-            tag, kind = struct.unpack_from(f"{order}HH", tiff, at)
+        for entry in range(start + 2, start + 2 + 12 * min(n_entries, _MAX_ENTRIES), 12):
+            tag, kind = struct.unpack_from(f"{order}HH", tiff, entry)
             if tag == _TAG and kind in _INTEGERS:
-                (value,) = struct.unpack_from(f"{order}{_INTEGERS[kind]}", tiff, at + 8)
+                (value,) = struct.unpack_from(f"{order}{_INTEGERS[kind]}", tiff, entry + 8)
                 return value if 1 <= value <= 8 else UPRIGHT
     except struct.error:  # it points past its end
         pass
@@ -63,7 +63,7 @@ _MAX_JUNK_BYTES = 1 << 20
 """Limit of all bytes between the segments before a JPEG's first scan: firmware writes up to 70,000."""
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 _EXIF, _SCAN, _JPEG_LS = 0xE1, 0xDA, 0xF7
-_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # T.81, B.1.1.3: markers without a length
+_WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD8)))  # T.81, B.1.1.3: markers without a length
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # T.81, table B.1: SOF0 to SOF15
 _SEQUENTIAL = (0xC0, 0xC1)  # frames that are not progressive, lossless or arithmetic-coded
 _ANIMATED, _HAS_EXIF = 0x02, 0x08  # flags of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
@@ -122,9 +122,10 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
     except (ValueError, struct.error):
         raise damaged("image", "its header is cut short, or cannot be read") from None
     check_pixels(header.width, header.height, limits)
-    n = _reduction(header.width, header.height, needed_px) if header.kind == JPEG else 1
-    held = n if header.is_streamed else 1
-    return MeasuredImage(-(-header.width // held) * -(-header.height // held), header, n)
+    reduction = _reduction(header.width, header.height, needed_px) if header.kind == JPEG else 1
+    held_reduction = reduction if header.is_streamed else 1
+    held_pixels = -(-header.width // held_reduction) * -(-header.height // held_reduction)
+    return MeasuredImage(held_pixels, header, reduction)
 
 
 def _reduction(width: int, height: int, needed_px: int) -> int:
@@ -142,23 +143,23 @@ def segments(data: memoryview) -> list[tuple[int, int, int]]:
     Bytes between segments, markers without content, and segments with an impossible length are skipped. Raises
     ValueError, or struct.error (truncated).
     """
-    places: list[tuple[int, int, int]] = []  # no generator, which would resume for each segment of every request
-    at, junk_bytes = 2, 0
+    spans: list[tuple[int, int, int]] = []  # no generator, which would resume for each segment of every request
+    start, junk_bytes = 2, 0
     for _ in range(_MAX_SEGMENTS):
-        filling, code, length = struct.unpack_from(">BBH", data, at)
+        filling, code, length = struct.unpack_from(">BBH", data, start)
         if filling != 0xFF or code in (0x00, 0xFF):  # no marker, or padding
-            marker = _MARKER.search(data, at, at + _MAX_JUNK_BYTES - junk_bytes)
+            marker = _MARKER.search(data, start, start + _MAX_JUNK_BYTES - junk_bytes)
             if marker is None:
                 raise ValueError("no further marker")
-            junk_bytes += marker.start() - at
-            at = marker.start()
-        elif code in _ALONE or length < 2:
-            at += 2
+            junk_bytes += marker.start() - start
+            start = marker.start()
+        elif code in _WITHOUT_LENGTH or length < 2:
+            start += 2
         else:
-            places.append((code, at, at + 2 + length))
+            spans.append((code, start, start + 2 + length))
             if code in (_SCAN, _JPEG_LS):
-                return places
-            at += 2 + length
+                return spans
+            start += 2 + length
     raise ValueError("too many segments")
 
 
@@ -195,14 +196,14 @@ def _png(data: memoryview) -> ImageHeader:
 def _webp(data: memoryview) -> ImageHeader:
     """Return the header from the chunks; the first image counts (RFC 9649, 2.5 to 2.7; RFC 6386, 9.1)."""
     (size,) = struct.unpack_from("<I", data, 4)
-    width, height, flags, exif, at, end = 0, 0, 0, data[:0], 12, 8 + size
+    width, height, flags, exif, start, end = 0, 0, 0, data[:0], 12, 8 + size
     if end > len(data):
         raise ValueError("cut short")
     for _ in range(_MAX_SEGMENTS):
-        if at + 8 > end:
+        if start + 8 > end:
             break
-        name, length = struct.unpack_from("<4sI", data, at)
-        content = data[at + 8 : at + 8 + length]
+        name, length = struct.unpack_from("<4sI", data, start)
+        content = data[start + 8 : start + 8 + length]
         if name == b"VP8X":
             (flags,) = struct.unpack_from("B", content)
         elif name == b"VP8 " and not width:
@@ -212,7 +213,7 @@ def _webp(data: memoryview) -> ImageHeader:
             width, height = 1 + (bits & _WEBP_SIDE), 1 + (bits >> 14 & _WEBP_SIDE)
         elif name == b"EXIF" and flags & _HAS_EXIF:
             exif = exif or content
-        at += 8 + length + length % 2
+        start += 8 + length + length % 2
     if flags & _ANIMATED:
         raise BadImageError("the WebP is animated: send one of its frames as a JPEG, PNG or WebP file")
     return ImageHeader(WEBP, width, height, orientation_of(exif))

@@ -124,8 +124,8 @@ def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height
     if len(box) != 4 or len(finite) != 4:
         raise BadRequestError(f"the box is {list(box)}: send four numbers: x, y, width, height")
     scales = (1, 1) if unit == "pixels" else (width_px, height_px)
-    left, right = _ends(finite[0], finite[2], scales[0], width_px)
-    top, bottom = _ends(finite[1], finite[3], scales[1], height_px)
+    left, right = _pixel_range(finite[0], finite[2], scales[0], width_px)
+    top, bottom = _pixel_range(finite[1], finite[3], scales[1], height_px)
     if left >= right or top >= bottom:
         raise BadRequestError(
             f"the box {finite} in {unit} has no pixel of the image, which has {width_px} x {height_px}: send x, y, "
@@ -134,10 +134,10 @@ def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height
     return left, top, right, bottom
 
 
-def _ends(start: float, length: float, scale: int, side_px: int) -> tuple[int, int]:
+def _pixel_range(start: float, length: float, scale: int, side_px: int) -> tuple[int, int]:
     """Return start and end of a box on one side of the image, in whole pixels inside it; equal if it is outside."""
-    first, last = (min(max(0.0, edge * scale), side_px) for edge in (start, start + length))
-    if first >= last:
+    low, high = (min(max(0.0, edge * scale), side_px) for edge in (start, start + length))
+    if low >= high:
         return 0, 0
-    left = min(math.floor(first + 0.5), math.ceil(last) - 1)
-    return left, max(left + 1, math.floor(last + 0.5))
+    first = min(math.floor(low + 0.5), math.ceil(high) - 1)
+    return first, max(first + 1, math.floor(high + 0.5))

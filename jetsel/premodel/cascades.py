@@ -13,8 +13,8 @@ BUDGETS = np.geomspace(0.05, 1.2, 80)
 """Mean times or energies as shares of the most expensive model's, in steps of 4 %."""
 
 
-def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], first: int = 1) -> NDArray[np.bool_]:
-    """Return whether each image's class is among the `first` highest of its logits: (n,); logits: (n, c).
+def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], top: int = 1) -> NDArray[np.bool_]:
+    """Return whether each image's class is among the `top` highest of its logits: (n,); logits: (n, c).
 
     Of equal logits the lower class number ranks first, as in answers.
     """
@@ -22,7 +22,7 @@ def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], first: in
     true = np.take_along_axis(logits, column, axis=1)
     lower = np.arange(logits.shape[1]) < column
     above = ((logits > true) | ((logits == true) & lower)).sum(axis=1)
-    right: NDArray[np.bool_] = np.less(above, first)
+    right: NDArray[np.bool_] = np.less(above, top)
     return right
 
 
@@ -39,56 +39,56 @@ class Outputs:
         self.costs = costs
         self.classes = classes
         self._log_odds = log_odds
-        self._of: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
+        self._by_models: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
 
-    def of(self, ran: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def after(self, models: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return the answer's confidence and whether it is right, both (n,), after these columns have run."""
-        if ran not in self._of:
-            logs = self._log_odds[ran[0]]
-            if len(ran) > 1:
-                logs = log_softmax(np.mean([self._log_odds[column] for column in ran], axis=0), 1.0)
-            self._of[ran] = np.exp(logs).max(axis=1), is_right(logs, self.classes)
-        return self._of[ran]
+        if models not in self._by_models:
+            logs = self._log_odds[models[0]]
+            if len(models) > 1:
+                logs = log_softmax(np.mean([self._log_odds[column] for column in models], axis=0), 1.0)
+            self._by_models[models] = np.exp(logs).max(axis=1), is_right(logs, self.classes)
+        return self._by_models[models]
 
     def take(self, rows: NDArray[np.int64]) -> Outputs:
         """Return the outputs for these rows."""
-        return _SomeOutputs(self, rows)
+        return _SelectedOutputs(self, rows)
 
 
-class _SomeOutputs(Outputs):
+class _SelectedOutputs(Outputs):
     """Outputs for some images, read from the outputs computed for all images."""
 
     def __init__(self, whole: Outputs, rows: NDArray[np.int64]) -> None:
         super().__init__((), whole.classes[rows], whole.costs)
         self._whole, self._rows = whole, rows
 
-    def of(self, ran: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        confidence, right = self._whole.of(ran)
+    def after(self, models: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        confidence, right = self._whole.after(models)
         return confidence[self._rows], right[self._rows]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedCascade:
     """One cascade. rungs: columns, cheapest first. thresholds: one for each rung, the last is 0."""
 
     rungs: tuple[int, ...]
     thresholds: tuple[float, ...]
 
 
-def judge(fitted: Fitted, outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def replay_cascade(cascade: FittedCascade, outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return for each image whether the cascade is right, (n,), and which models run, (n, m)."""
     waiting = np.ones(len(outputs.classes), bool)
     correct, ran = np.zeros(len(waiting), bool), np.zeros((len(waiting), len(outputs.costs)), bool)
-    for place, threshold in enumerate(fitted.thresholds):
-        confidence, right = outputs.of(fitted.rungs[: place + 1])
-        ran[:, fitted.rungs[place]] = waiting
-        taken = waiting & (confidence >= threshold)
-        correct |= taken & right
-        waiting = waiting & ~taken
+    for step, threshold in enumerate(cascade.thresholds):
+        confidence, right = outputs.after(cascade.rungs[: step + 1])
+        ran[:, cascade.rungs[step]] = waiting
+        answered = waiting & (confidence >= threshold)
+        correct |= answered & right
+        waiting = waiting & ~answered
     return correct, ran
 
 
-def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[Fitted]:
+def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[FittedCascade]:
     """Return, for each budget, the most accurate cascade within it; the cheapest cascade if none is.
 
     budgets: mean costs as shares of the most expensive model's.
@@ -99,14 +99,14 @@ def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64
     is_new = np.diff(best, prepend=-1.0) > 0
     leading = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))  # of the best up to each cost
     within = np.searchsorted(tried.cost[order], np.asarray(budgets) * outputs.costs.max(), side="right") - 1
-    return [tried.cascades[order[leading[max(0, place)]]] for place in within.tolist()]
+    return [tried.cascades[order[leading[max(0, index)]]] for index in within.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class TriedCascades:
     """Every cascade that `fit_cascades` chooses from, with accuracy and mean cost on the images, (cascades,) each."""
 
-    cascades: list[Fitted]
+    cascades: list[FittedCascade]
     accuracy: NDArray[np.float64]
     cost: NDArray[np.float64]
 
@@ -119,20 +119,20 @@ def tried_cascades(outputs: Outputs) -> TriedCascades:
     """
     cascades, accuracy, cost = [], [], []
     for first, first_cost in enumerate(outputs.costs):
-        confidence, right = outputs.of((first,))
-        cascades.append([Fitted((first,), (0.0,))])
+        confidence, right = outputs.after((first,))
+        cascades.append(FittedCascade((first,), (0.0,)))
         accuracy.append(np.array([right.mean()]))
         cost.append(np.array([first_cost]))
         order = np.argsort(-confidence)
         thresholds = np.unique(np.quantile(confidence, QUANTILES))
         stops = np.searchsorted(-confidence[order], -thresholds, side="right")  # images that the first one answers
         for last in range(first + 1, len(outputs.costs)):
-            _, both = outputs.of((first, last))
+            _, both = outputs.after((first, last))
             gained = np.concatenate([[0], np.cumsum(right[order].astype(int) - both[order])])
-            cascades.append([Fitted((first, last), (one, 0.0)) for one in thresholds.tolist()])
+            cascades += [FittedCascade((first, last), (threshold, 0.0)) for threshold in thresholds.tolist()]
             accuracy.append((both.sum() + gained[stops]) / len(right))
             cost.append(first_cost + outputs.costs[last] * (1 - stops / len(right)))
-    return TriedCascades([one for some in cascades for one in some], np.concatenate(accuracy), np.concatenate(cost))
+    return TriedCascades(cascades, np.concatenate(accuracy), np.concatenate(cost))
 
 
 def log_softmax(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float32]:

@@ -47,14 +47,14 @@ class Chain:
             raise ValueError(f"k is {k}; it must be from 1 to the {n} images fitted on")
         self.k, self._neighbours, self._scaling = k, neighbours, scaling
         self._columns = np.concatenate([right.astype(np.float32), cost.astype(np.float32)], axis=1)
-        self.overall = self._reading(self._columns.mean(axis=0), None)
+        self.overall = self._split(self._columns.mean(axis=0), None)
 
-    def read(self, features: NDArray[np.float32]) -> PathEstimates:
+    def estimate(self, features: NDArray[np.float32]) -> PathEstimates:
         """Return the estimates for one image. features: (features,) float32, not scaled; ValueError unless finite."""
-        near, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
-        return self._reading(self._columns[near].sum(axis=0) / self.k, float(distances.sum()) / self.k)
+        rows, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
+        return self._split(self._columns[rows].sum(axis=0) / self.k, float(distances.sum()) / self.k)
 
     @staticmethod
-    def _reading(means: NDArray[np.float32], distance: float | None) -> PathEstimates:
+    def _split(means: NDArray[np.float32], distance: float | None) -> PathEstimates:
         paths = len(means) // 2
         return PathEstimates(means[:paths], means[paths:], distance)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.premodel.cascades import Fitted, Outputs, judge
+from jetsel.premodel.cascades import FittedCascade, Outputs, replay_cascade
 from jetsel.premodel.neighbours import worthiest
 
 STOPPING = (0.2, 0.4, 0.6, 0.8)  # shares of the images that the first model of a cascade answers
@@ -22,14 +22,14 @@ BLOCK = 64  # images at a time, so that their neighbours' columns fit the proces
 class PathTable:
     """Results of P paths on n images. right: (n, P), whether the answer is right. ran: (n, P, m), which models run."""
 
-    paths: tuple[Fitted, ...]
+    paths: tuple[FittedCascade, ...]
     right: NDArray[np.bool_]
     ran: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, paths: Sequence[Fitted], outputs: Outputs) -> PathTable:
+    def evaluate(cls, paths: Sequence[FittedCascade], outputs: Outputs) -> PathTable:
         """Return the table of these paths on the images of `outputs`."""
-        outcomes = [judge(path, outputs) for path in paths]
+        outcomes = [replay_cascade(path, outputs) for path in paths]
         return cls(
             tuple(paths), np.stack([right for right, _ in outcomes], 1), np.stack([ran for _, ran in outcomes], 1)
         )
@@ -43,50 +43,48 @@ class PathTable:
         return (self.ran @ costs).astype(np.float32)
 
 
-def possible_paths(outputs: Outputs) -> list[Fitted]:
+def possible_paths(outputs: Outputs) -> list[FittedCascade]:
     """Return each model alone, and each pair at four thresholds."""
     models = range(len(outputs.costs))
-    paths = [Fitted((model,), (0.0,)) for model in models]
+    paths = [FittedCascade((model,), (0.0,)) for model in models]
     for first in models:
-        thresholds = np.quantile(outputs.of((first,))[0], 1 - np.array(STOPPING)).tolist()
-        paths += [Fitted((first, last), (one, 0.0)) for last in models if last > first for one in thresholds]
+        thresholds = np.quantile(outputs.after((first,))[0], 1 - np.array(STOPPING)).tolist()
+        paths += [FittedCascade((first, last), (limit, 0.0)) for last in models if last > first for limit in thresholds]
     return paths
 
 
-def select_paths(outputs: Outputs, near: NDArray[np.int64]) -> PathTable:
+def select_paths(outputs: Outputs, neighbours: NDArray[np.int64]) -> PathTable:
     """Return the paths that are chosen most often, at most 30: by neighbours of a sample, and by all images.
 
-    near: (q, k), the rows of the k neighbours of q sample images.
+    neighbours: (q, k), the rows of the k neighbours of q sample images.
     """
-    table = PathTable.of(possible_paths(outputs), outputs)
+    table = PathTable.evaluate(possible_paths(outputs), outputs)
     cost, prices = table.cost(outputs.costs), PRICES / outputs.costs.max()
-    right, spent = means_near(table.right, cost, near, (near.shape[1],))[0]
+    right, spent = neighbour_means(table.right, cost, neighbours, (neighbours.shape[1],))[0]
     chosen = np.zeros(len(table.paths))
     for price in prices:
         chosen += np.bincount(worthiest(right, spent, price), minlength=len(chosen))
-        chosen[worthiest(table.right.mean(axis=0), cost.mean(axis=0), price)] += len(near)
-    places = np.sort(np.argsort(-chosen, kind="stable")[: min(MOST_PATHS, np.count_nonzero(chosen))])
-    return PathTable(tuple(table.paths[place] for place in places), table.right[:, places], table.ran[:, places])
+        chosen[worthiest(table.right.mean(axis=0), cost.mean(axis=0), price)] += len(neighbours)
+    columns = np.sort(np.argsort(-chosen, kind="stable")[: min(MOST_PATHS, np.count_nonzero(chosen))])
+    return PathTable(tuple(table.paths[column] for column in columns), table.right[:, columns], table.ran[:, columns])
 
 
-def means_near(
-    right: NDArray[np.bool_], cost: NDArray[np.float32], near: NDArray[np.int64], ks: Sequence[int]
+def neighbour_means(
+    right: NDArray[np.bool_], cost: NDArray[np.float32], neighbours: NDArray[np.int64], ks: Sequence[int]
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Return for each k the share of right answers and the mean cost among the k nearest, (q, P) each.
 
     right, cost: (n, P), on the cached images. near: (q, most), their rows, nearest first. ks: rising.
     """
-    means_by_k = [
-        (np.empty((len(near), right.shape[1]), np.float32), np.empty((len(near), right.shape[1]), np.float32))
-        for _ in ks
-    ]
-    for start in range(0, len(near), BLOCK):
-        rows = near[start : start + BLOCK]
-        for whole, place in ((right, 0), (cost, 1)):
+    shape = len(neighbours), right.shape[1]
+    means_by_k = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for _ in ks]
+    for start in range(0, len(neighbours), BLOCK):
+        rows = neighbours[start : start + BLOCK]
+        for values, index in ((right, 0), (cost, 1)):
             total = np.zeros((len(rows), right.shape[1]), np.float32)
             done = 0
             for k, means in zip(ks, means_by_k, strict=True):
-                total += whole[rows[:, done:k]].sum(axis=1, dtype=np.float32)
-                means[place][start : start + BLOCK] = total / k
+                total += values[rows[:, done:k]].sum(axis=1, dtype=np.float32)
+                means[index][start : start + BLOCK] = total / k
                 done = k
     return means_by_k

@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
-from jetsel.engines import Engine, EngineFailedError, OnDemandEngine, Place
+from jetsel.engines import CallerLimiter, Engine, EngineFailedError, OnDemandEngine
 from jetsel.policies.policy import Prediction
 from jetsel.runtime.model_times import ModelTimes
 from jetsel.runtime.request_run import RequestRun
@@ -189,11 +189,11 @@ def predict(
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Runs of one model that run together. place: counts them as one caller of the engine; None without a limit."""
+    """Runs of one model that run together. caller_limiter: counts them as one caller; None if there is no limit."""
 
     queue: ModelQueue
     runs: list[RequestRun]
-    place: Place | None
+    caller_limiter: CallerLimiter | None
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids of the requests."""
@@ -220,9 +220,9 @@ class WaitingRuns:
         queue = self._queues[run.pending.models[0]]
         engine = queue.engine
         if not queue.waiting and engine is not None and engine.unavailable is None:
-            place = engine.place
-            if place is None or place.enter(engine.concurrency):
-                return Batch(queue, [run], place)
+            limiter = engine.caller_limiter
+            if limiter is None or limiter.enter(engine.concurrency):
+                return Batch(queue, [run], limiter)
         return None
 
     def put(self, run: RequestRun, models: Sequence[str]) -> None:
@@ -257,9 +257,9 @@ class WaitingRuns:
             due.sort(key=lambda queue: queue.waiting[0].requested_s)
             for queue in due:
                 engine = queue.engine
-                place = None if engine is None else engine.place  # read once: a model may be loaded meanwhile
-                if engine is not None and (place is None or place.enter(engine.concurrency)):
-                    return Batch(queue, self._gather(queue), place)
+                limiter = None if engine is None else engine.caller_limiter  # read once: it may be loaded meanwhile
+                if engine is not None and (limiter is None or limiter.enter(engine.concurrency)):
+                    return Batch(queue, self._gather(queue), limiter)
             return self._abandon()
 
     def _gather(self, queue: ModelQueue) -> list[RequestRun]:

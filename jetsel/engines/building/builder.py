@@ -17,14 +17,14 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plans
-from jetsel.engines.building.trial import Array, Inputs, compare, objection
+from jetsel.engines.building.trial import Array, Inputs, compare, reason_to_reject
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, ask_about
-from jetsel.engines.hosting.running import HostedModel, Memory, good
-from jetsel.engines.onnx import explained
+from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, query_host
+from jetsel.engines.hosting.running import HostedModel, Memory, checked_reply
+from jetsel.engines.onnx import explain_error
 
 
-def fold(weights: Weights, target: Path) -> None:
+def fold_constants(weights: Weights, target: Path) -> None:
     """Write the model with all constants computed; raises EngineFailedError.
 
     TensorRT 8's parsers do not accept float16 kernels with a cast as constants: "TensorRT only supports multi-input
@@ -38,7 +38,7 @@ def fold(weights: Weights, target: Path) -> None:
         onnxruntime.InferenceSession(str(weights.path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no other base
         raise EngineFailedError(
-            f"{weights.name}: ONNX Runtime does not prepare it for a build: {explained(error)}"
+            f"{weights.name}: ONNX Runtime does not prepare it for a build: {explain_error(error)}"
         ) from None
 
 
@@ -51,14 +51,15 @@ def opset_repair(path: Path, tensorrt: str) -> str:
     import onnx  # not at the top, because no serving process needs it
 
     release = tuple(int(part) for part in re.findall(r"\d+", tensorrt)[:2])
-    reads = max((opset for since, opset in _OPSETS.items() if since <= release), default=0)
-    opset = max((one.version for one in onnx.load(str(path)).opset_import if one.domain in ("", "ai.onnx")), default=0)
-    if not 0 < reads < opset:
+    limit = max((opset for since, opset in _OPSETS.items() if since <= release), default=0)
+    imports = onnx.load(str(path)).opset_import
+    opset = max((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), default=0)
+    if not 0 < limit < opset:
         return ""
-    return f"; its opset is {opset}, and TensorRT {tensorrt} reads up to {reads}: export it with opset_version={reads}"
+    return f"; its opset is {opset}, and TensorRT {tensorrt} reads up to {limit}: export it with opset_version={limit}"
 
 
-def halve(weights: Weights, source: Path, target: Path) -> None:
+def convert_to_float16(weights: Weights, source: Path, target: Path) -> None:
     """Write `source` with weights and arithmetic in float16, but float32 inputs and outputs, to `target`.
 
     A strongly typed network computes in the types of its ONNX file. Operators that are inexact in float16 stay in
@@ -76,13 +77,13 @@ def halve(weights: Weights, source: Path, target: Path) -> None:
     except Exception as error:  # onnx and protobuf raise all kinds of exceptions
         raise EngineFailedError(
             f"{weights.name}: this TensorRT takes fp16 only from an ONNX file in half precision, and it cannot be "
-            f"converted to that ({explained(error)}): set [host] precision to fp32"
+            f"converted to that ({explain_error(error)}): set [host] precision to fp32"
         ) from None
 
 
 LIMIT_S = 14_400.0  # of one build
 END_S = 1.0  # for a failed host to end by itself, so that its signal can be reported
-MODEL = 1  # number of the only model in the host
+MODEL_NUMBER = 1  # number of the only model in the host
 SPACE_TIMES = 6  # of the ONNX file's bytes, for the folded and halved files, the plan, and a margin
 
 Ask = Callable[..., dict[str, Any]]
@@ -107,13 +108,13 @@ class Builder:
         # No reserve: the builder's own memory would count against it, and the daemon checks the reserve.
         interpreter = settings.interpreter or interpreters.default("tensorrt")
         self._start = HostStart(interpreter, "tensorrt")
-        self.about: Mapping[str, Any] = ask_about(self._start)
+        self.about: Mapping[str, Any] = query_host(self._start)
 
     def key(self, weights: Weights) -> plans.Key:
         """Return the key of the model's engine on this device; raises EngineFailedError."""
         return plans.wanted_key(weights, self.settings, self.about)
 
-    def standing(self, weights: Weights) -> plans.EnginePlan | None:
+    def installed(self, weights: Weights) -> plans.EnginePlan | None:
         """Return the model's installed engine, None if there is none that this device may load."""
         with contextlib.suppress(EngineFailedError):
             return plans.find(self.settings, weights, self.about)
@@ -141,40 +142,40 @@ class Builder:
             message = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
             raise EngineFailedError(message) from None
         with plans.working_folder(folder, needed_bytes, waiting) as work:
-            standing = None if force else self.standing(weights)  # another builder may have installed it meanwhile
-            return standing or self._build(order, key, work)
+            installed = None if force else self.installed(weights)  # another builder may have installed it meanwhile
+            return installed or self._build(order, key, work)
 
     def _build(self, order: EngineOrder, key: plans.Key, work: Path) -> plans.EnginePlan:
         weights = order.weights
         source, plan = weights.path, work / f"{key.stem}{plans.PLAN}"
         if not order.has_qdq:
             source = work / "folded.onnx"
-            fold(weights, source)
-        with self._host(weights.name) as (memory, ask):
-            request = self._request(key, weights, source, plan)
+            fold_constants(weights, source)
+        with self._run_host(weights.name) as (memory, ask):
+            request = self._build_request(key, weights, source, plan)
             reply = ask("build", request)
             notes = []
             if reply.get("code") == "unsupported" and key.precision == "fp16":
                 half = work / "half.onnx"
-                halve(weights, source, half)
+                convert_to_float16(weights, source, half)
                 notes.append("built from its ONNX file in half precision")
                 reply = ask("build", {**request, "onnx": str(half), "is_half": True})
             if reply.get("code") == "build-failed":
                 reply["message"] += opset_repair(weights.path, key.tensorrt)
-            built = good(weights.name, reply)
+            built = checked_reply(weights.name, reply)
             request = plans.load_request(weights, plan, built["sha256"])
-            about = good(weights.name, ask("load", {"model": MODEL, **request}))
-            loaded = HostedModel(MODEL, weights, about["max_batch"], about["embedding_width"])
+            about = checked_reply(weights.name, ask("load", {"model": MODEL_NUMBER, **request}))
+            model = HostedModel(MODEL_NUMBER, weights, about["max_batch"], about["embedding_width"])
 
             def run(batch: Array) -> tuple[Array, float | None]:
-                output, _ = loaded.run(memory, lambda request: ask("infer", request), batch)
+                output, _ = model.run(memory, lambda request: ask("infer", request), batch)
                 return output.logits, output.device_ms
 
-            check = compare(run, loaded.max_batch, weights, order.inputs)
-        refused = objection(check, key.precision)
-        if refused is not None:
+            check = compare(run, model.max_batch, weights, order.inputs)
+        rejection = reason_to_reject(check, key.precision)
+        if rejection is not None:
             raise EngineFailedError(
-                f"{weights.name}: its engine is not used: {refused}; build it with --precision fp32, or compare on "
+                f"{weights.name}: its engine is not used: {rejection}; build it with --precision fp32, or compare on "
                 "images from your application: --photographs DIR"
             )
         notes += built["notes"]
@@ -194,7 +195,7 @@ class Builder:
         return plans.install(work, plan, record)
 
     @contextlib.contextmanager
-    def _host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
+    def _run_host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
         """Yield a host's memory and a function that sends it requests. If the host ends, the error has the repair."""
         give_up_s = time.monotonic() + self._limit_s
         process = HostProcess(self._start)
@@ -219,7 +220,7 @@ class Builder:
         finally:
             process.kill()
 
-    def _request(self, key: plans.Key, weights: Weights, source: Path, plan: Path) -> dict[str, Any]:
+    def _build_request(self, key: plans.Key, weights: Weights, source: Path, plan: Path) -> dict[str, Any]:
         return {
             "onnx": str(source),
             "precision": key.precision,

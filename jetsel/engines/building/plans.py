@@ -187,14 +187,14 @@ def read_record(path: Path) -> PlanRecord:
 
 def _closest_engine(folder: Path, key: Key) -> str:
     """Return how the most similar engine of this model in the folder differs, or that there is none."""
-    others = []
+    differences = []
     for path in folder.glob(f"{key.onnx_sha256[:_DIGITS]}-*{RECORD}"):
         with contextlib.suppress(OSError, ValueError):
             path.with_suffix(PLAN).stat()
-            others.append(read_record(path).key.differences(key))
-    if not others:
+            differences.append(read_record(path).key.differences(key))
+    if not differences:
         return "no engine of it was built on this device"
-    return f"its engine was built with {min(others, key=len)}"
+    return f"its engine was built with {min(differences, key=len)}"
 
 
 @contextmanager
@@ -216,8 +216,8 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
         with versions.working_folder(
             folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting
         ) as work:
-            for left in folder.glob("*.cache.*"):  # of a host that was killed while it wrote
-                left.unlink()
+            for leftover in folder.glob("*.cache.*"):  # of a host that was killed while it wrote
+                leftover.unlink()
             yield work
     except OSError as fault:
         repair = files.repair_of(fault, "choose another folder with [host] engines")
@@ -227,9 +227,9 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
 
 def install(work: Path, plan: Path, record: PlanRecord) -> EnginePlan:
     """Move a plan and its record from the working folder to its parent; return the engine. Raises OSError."""
-    described = plan.with_suffix(RECORD)
-    files.write(described, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-    versions.publish(work, [plan.name, described.name])
+    record_path = plan.with_suffix(RECORD)
+    files.write(record_path, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+    versions.publish(work, [plan.name, record_path.name])
     return EnginePlan(work.parent / plan.name, record)
 
 

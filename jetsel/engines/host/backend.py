@@ -15,7 +15,7 @@ class HostModel:
         """Return logits (n, classes) float32, the embedding (n, width) or None, and the device's own ms or None.
 
         batch: (n, 3, height, width) float32, a view of the shared memory. The next run may overwrite the arrays. Raises
-        Refusal("infer-failed", ...) or Poisoned.
+        Refusal("infer-failed", ...) or DeviceFailed.
         """
         raise NotImplementedError
 
@@ -39,11 +39,11 @@ class Runtime:
         return resident_bytes()
 
     def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
-        """Load a model from its file's content; raises Refusal or Poisoned."""
+        """Load a model from its file's content; raises Refusal or DeviceFailed."""
         raise NotImplementedError
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Build an engine, if this backend has engines; raises Refusal or Poisoned."""
+        """Build an engine, if this backend has engines; raises Refusal or DeviceFailed."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ import importlib
 from typing import Any, Dict, List, Optional, Tuple
 
 from .backend import available_bytes, total_bytes
-from .messages import Poisoned, Refusal, say
+from .messages import DeviceFailed, Refusal, log_line
 
 
 class Gpu:
@@ -49,7 +49,7 @@ class Gpu:
         try:
             free, total = self.cuda.mem_get_info()
         except self.cuda.Error as error:
-            raise Poisoned(f"the GPU does not report how much memory is free: {error}") from None
+            raise DeviceFailed(f"the GPU does not report how much memory is free: {error}") from None
         return int(free), int(total)
 
     def allocate(self, size_bytes: int) -> Any:
@@ -67,9 +67,9 @@ class Gpu:
         try:
             memory.free()
         except self.cuda.Error as error:
-            say(f"GPU memory was not freed: {error}")
+            log_line(f"GPU memory was not freed: {error}")
 
-    def staged(self, batch: Any, dtype: str) -> Any:
+    def stage(self, batch: Any, dtype: str) -> Any:
         """Return a copy of the batch in page-locked memory, which the next call overwrites."""
         import numpy
 
@@ -89,7 +89,7 @@ class Gpu:
             self._context.pop()
             self._context.detach()
         except self.cuda.Error as error:
-            say(f"the CUDA context was not released: {error}")
+            log_line(f"the CUDA context was not released: {error}")
 
 
 class Scratch:
@@ -114,7 +114,7 @@ class Scratch:
         elif self._memory is not None:
             self._set(context)
 
-    def take_back(self, context: Any) -> None:
+    def remove(self, context: Any) -> None:
         """Remove a context; free the buffer after the last one."""
         self._contexts = [other for other in self._contexts if other is not context]
         if not self._contexts:

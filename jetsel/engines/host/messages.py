@@ -20,7 +20,7 @@ class Refusal(Exception):
         self.code = code
 
 
-class Poisoned(Exception):
+class DeviceFailed(Exception):
     """The device failed and this process cannot recover: it replies, and ends."""
 
 
@@ -67,7 +67,7 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     """Write one line to stderr, which is the daemon's log; systemd reads the prefix as a warning."""
     if not select.select([], [sys.stderr], [], 0)[1]:
         return  # the pipe is full: replies matter more than log lines

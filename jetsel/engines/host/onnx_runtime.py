@@ -37,13 +37,13 @@ class OnnxModel(HostModel):
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        (given,) = session.get_inputs()
+        (only_input,) = session.get_inputs()
         names = {output.name for output in session.get_outputs()}
         if "logits" not in names:
             raise Refusal("load-failed", "it has no output named logits; export it again")
         self._outputs = [name for name in ("logits", "embedding") if name in names]
-        self._input = given.name
-        self.max_batch = given.shape[0] if isinstance(given.shape[0], int) else None
+        self._input = only_input.name
+        self.max_batch = only_input.shape[0] if isinstance(only_input.shape[0], int) else None
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from .backend import HostModel, Runtime, SharedMemory
-from .messages import Channel, DaemonGone, Poisoned, Refusal, one_line, say
+from .messages import Channel, DaemonGone, DeviceFailed, Refusal, log_line, one_line
 
 PROTOCOL = 4
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -52,7 +52,7 @@ class Host:
                 request = self._channel.receive()
                 status = 0 if request is None else self._answer(request)
         except DaemonGone as error:
-            say(f"stopping: {error}")
+            log_line(f"stopping: {error}")
             return 1
         finally:
             self._close()
@@ -65,8 +65,8 @@ class Host:
             reply = dict(self._kinds[request["do"]](request), ok=True)
         except Refusal as refusal:
             reply = {"ok": False, "code": refusal.code, "message": one_line(str(refusal))}
-        except Poisoned as error:
-            say(f"the device failed: {error}")
+        except DeviceFailed as error:
+            log_line(f"the device failed: {error}")
             reply = {"ok": False, "code": "poisoned", "message": one_line(str(error))}
             status = 3
         except Exception as error:  # an unexpected error fails only this request
@@ -156,10 +156,10 @@ class Host:
         model = self._models.get(request["model"])
         if model is None:
             raise Refusal("bad-request", f"model {request['model']} is not loaded")
-        given, out = request["input"], request["output"]
-        batch = self._shared.view(given["offset"], tuple(given["shape"]))
+        source, target = request["input"], request["output"]
+        batch = self._shared.view(source["offset"], tuple(source["shape"]))
         logits, embedding, device_ms = model.run(batch)
-        offset, end = out["offset"], out["offset"] + out["bytes"]
+        offset, end = target["offset"], target["offset"] + target["bytes"]
         for name, array in (("logits", logits), ("embedding", embedding)):
             if array is None:
                 continue
@@ -188,8 +188,8 @@ def _check_modules(backend: str) -> None:
         except Exception as error:  # noqa: PERF203  # a broken library may raise anything
             missing[name.partition(".")[0]] = f"{type(error).__name__}: {error}"
     if missing:
-        each = "; ".join(f"{name} ({why})" for name, why in missing.items())
-        raise Refusal("missing-modules", f"Python {platform.python_version()} does not import {each}")
+        faults = "; ".join(f"{name} ({why})" for name, why in missing.items())
+        raise Refusal("missing-modules", f"Python {platform.python_version()} does not import {faults}")
 
 
 def _read_file(path: str, sha256: str) -> bytes:
@@ -207,7 +207,7 @@ def main(arguments: List[str]) -> int:
     parser = argparse.ArgumentParser(prog="host", description="The engine host of jetsel; the daemon starts it.")
     parser.add_argument("--backend", choices=sorted(RUNTIMES), required=True)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with contextlib.suppress(OSError, AttributeError):  # the kernel ends it with the daemon's thread, even if it hangs
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     # The daemon stops the host after the last answer; a terminal's Ctrl-C and a service manager's SIGTERM also reach
@@ -215,5 +215,5 @@ def main(arguments: List[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print belongs to the log
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, given.fd)
-    return Host(given.backend, Channel(connection)).serve()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, options.fd)
+    return Host(options.backend, Channel(connection)).serve()

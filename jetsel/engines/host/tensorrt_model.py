@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .backend import HostModel
 from .gpu import Gpu
-from .messages import Poisoned, Refusal
+from .messages import DeviceFailed, Refusal
 
 Tensor = collections.namedtuple("Tensor", "name is_input shape dtype")  # shape: -1 for a variable extent
 
@@ -59,8 +59,8 @@ class ByName:
         return self._engine.get_tensor_profile_shape(name, 0)
 
     def enqueue(self, context: Any, name: str, shape: Tuple[int, ...], addresses: Dict[str, int], stream: int) -> bool:
-        placed = all(context.set_tensor_address(tensor, address) for tensor, address in addresses.items())
-        return bool(placed and context.set_input_shape(name, shape) and context.execute_async_v3(stream))
+        are_set = all(context.set_tensor_address(tensor, address) for tensor, address in addresses.items())
+        return bool(are_set and context.set_input_shape(name, shape) and context.execute_async_v3(stream))
 
 
 class TensorRTModel(HostModel):
@@ -69,8 +69,8 @@ class TensorRTModel(HostModel):
     def __init__(self, trt: Any, gpu: Gpu, log: Any, engine: Any, input_px: List[int]) -> None:
         self._gpu, self._log, self._engine = gpu, log, engine
         self._calls: Any = ByName(engine, trt) if hasattr(engine, "num_io_tensors") else ByBinding(engine)
-        self._device: Dict[str, Any] = {}
-        self._answers: Dict[str, Tuple[Any, Any]] = {}
+        self._buffers: Dict[str, Any] = {}
+        self._host_outputs: Dict[str, Tuple[Any, Any]] = {}
         self._context: Any = None
         try:
             self._check_input(trt, [3, *input_px])
@@ -80,7 +80,7 @@ class TensorRTModel(HostModel):
         except BaseException:
             self.close()
             raise
-        self._addresses = {name: int(memory) for name, memory in self._device.items()}
+        self._addresses = {name: int(memory) for name, memory in self._buffers.items()}
 
     def _check_input(self, trt: Any, expected: List[int]) -> None:
         """Read the input's name, type and batch limits; raises Refusal if it does not fit the model."""
@@ -90,10 +90,10 @@ class TensorRTModel(HostModel):
             raise Refusal("load-failed", f"its inputs are {shapes}, not one {required}: build it again")
         self._input, self._shape = inputs[0].name, inputs[0].shape
         self._input_dtype = _numpy_name(trt, inputs[0])
-        self._least = self.max_batch = self._shape[0]
+        self._min_batch = self.max_batch = self._shape[0]
         if self._shape[0] < 0:
-            least, _, most = self._calls.profile(self._input)
-            self._least, self.max_batch = int(least[0]), int(most[0])
+            smallest, _, largest = self._calls.profile(self._input)
+            self._min_batch, self.max_batch = int(smallest[0]), int(largest[0])
 
     def _outputs(self) -> Dict[str, Any]:
         """Return {"logits": Tensor}, and "embedding" if it has one; raises Refusal."""
@@ -116,7 +116,7 @@ class TensorRTModel(HostModel):
         else:
             self._context = engine.create_execution_context_without_device_memory()
         if self._context is None:
-            raise Refusal("load-failed", f"TensorRT cannot create a context for it: {self._log.why()}")
+            raise Refusal("load-failed", f"TensorRT cannot create a context for it: {self._log.reason()}")
         self._gpu.scratch.assign(self._context, self.scratch_bytes)
 
     def _allocate(self, trt: Any, outputs: Dict[str, Any]) -> None:
@@ -124,41 +124,41 @@ class TensorRTModel(HostModel):
 
         rows = self.max_batch or 1
         image = numpy.empty(self._shape[1:], self._input_dtype)
-        self._device[self._input] = self._gpu.allocate(rows * image.nbytes)
+        self._buffers[self._input] = self._gpu.allocate(rows * image.nbytes)
         for name, tensor in outputs.items():
             empty = self._gpu.cuda.pagelocked_empty((rows, tensor.shape[1]), numpy.dtype(_numpy_name(trt, tensor)))
-            self._device[name] = self._gpu.allocate(empty.nbytes)
-            self._answers[name] = (empty, self._device[name])
+            self._buffers[name] = self._gpu.allocate(empty.nbytes)
+            self._host_outputs[name] = (empty, self._buffers[name])
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
         """See HostModel.run. If the batch is smaller than the engine's, the engine's other rows are ignored."""
         gpu, count = self._gpu, len(batch)
-        shape = (max(count, self._least), *self._shape[1:])
+        shape = (max(count, self._min_batch), *self._shape[1:])
         self._log.clear()
         try:
-            gpu.cuda.memcpy_htod_async(self._device[self._input], gpu.staged(batch, self._input_dtype), gpu.stream)
+            gpu.cuda.memcpy_htod_async(self._buffers[self._input], gpu.stage(batch, self._input_dtype), gpu.stream)
             gpu.began.record(gpu.stream)
-            taken = self._calls.enqueue(self._context, self._input, shape, self._addresses, int(gpu.stream.handle))
+            accepted = self._calls.enqueue(self._context, self._input, shape, self._addresses, int(gpu.stream.handle))
             gpu.ended.record(gpu.stream)
-            if taken:
-                for answer, memory in self._answers.values():
-                    gpu.cuda.memcpy_dtoh_async(answer[:count], memory, gpu.stream)
+            if accepted:
+                for array, memory in self._host_outputs.values():
+                    gpu.cuda.memcpy_dtoh_async(array[:count], memory, gpu.stream)
             gpu.stream.synchronize()  # also after a rejection, because a fault of the device shows here
             device_ms = float(gpu.ended.time_since(gpu.began))
         except gpu.cuda.Error as error:
-            raise Poisoned(f"the GPU failed while it ran: {error}") from None
-        if not taken:
-            raise Refusal("infer-failed", f"TensorRT does not run it: {self._log.why()}")
-        outputs = {name: answer[:count].astype("float32", copy=False) for name, (answer, _) in self._answers.items()}
+            raise DeviceFailed(f"the GPU failed while it ran: {error}") from None
+        if not accepted:
+            raise Refusal("infer-failed", f"TensorRT does not run it: {self._log.reason()}")
+        outputs = {name: array[:count].astype("float32", copy=False) for name, (array, _) in self._host_outputs.items()}
         return outputs["logits"], outputs.get("embedding"), device_ms
 
     def close(self) -> None:
         if self._context is not None:
-            self._gpu.scratch.take_back(self._context)
+            self._gpu.scratch.remove(self._context)
         self._calls = self._context = self._engine = None  # the context before its engine
-        self._answers = {}
-        device, self._device = self._device, {}
-        for memory in device.values():
+        self._host_outputs = {}
+        device_memory, self._buffers = self._buffers, {}
+        for memory in device_memory.values():
             self._gpu.free(memory)
 
 

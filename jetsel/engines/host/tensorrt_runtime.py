@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 from .backend import HostModel, Runtime
 from .building import EngineBuild
 from .gpu import Gpu
-from .messages import Poisoned, Refusal, first_line, one_line, say
+from .messages import DeviceFailed, Refusal, first_line, log_line, one_line
 from .tensorrt_model import TensorRTModel
 
 
@@ -20,30 +20,30 @@ class TensorRTLog:
     def __init__(self) -> None:
         self._error = ""
 
-    def take(self, severity: int, text: str) -> None:
+    def add(self, severity: int, text: str) -> None:
         """Note one line. TensorRT calls this from any thread, and must not receive an exception."""
         line = one_line(text)
         if severity <= self.ERROR:
             self._error = line
         if severity <= self.WARNING:
             with contextlib.suppress(OSError):  # a closed log must not stop the host
-                say("TensorRT: " + line)
+                log_line("TensorRT: " + line)
 
     def clear(self) -> None:
         """Forget the last error, before a call that may fail."""
         self._error = ""
 
-    def why(self) -> str:
+    def reason(self) -> str:
         """Return the last error."""
         return self._error or "TensorRT gives no reason"
 
     def logger(self, trt: Any) -> Any:
-        """Return a logger for TensorRT that passes every line to `take`."""
-        take = self.take
+        """Return a logger for TensorRT that passes every line to `add`."""
+        add = self.add
 
         class Logger(trt.ILogger):  # type: ignore[misc]
             def log(self, severity: Any, msg: str) -> None:
-                take(int(severity), msg)
+                add(int(severity), msg)
 
         return Logger()
 
@@ -62,7 +62,7 @@ class TensorRTRuntime(Runtime):
             self._runtime = self._trt.Runtime(self._logger)
         except TypeError as error:  # pybind raises it if TensorRT returns nothing
             self._gpu.close()
-            raise Refusal("unsupported", f"TensorRT does not start: {self._log.why()} ({error})") from None
+            raise Refusal("unsupported", f"TensorRT does not start: {self._log.reason()} ({error})") from None
 
     def describe(self) -> Dict[str, Any]:
         cuda = ".".join(str(part) for part in self._gpu.cuda.get_version()[:2])
@@ -85,12 +85,12 @@ class TensorRTRuntime(Runtime):
             engine = self._runtime.deserialize_cuda_engine(content)
             if engine is None:
                 message = "TensorRT {} does not load it: {}; build it again: jetsel models build {}"
-                raise Refusal("load-failed", message.format(self._trt.__version__, self._log.why(), request["name"]))
+                raise Refusal("load-failed", message.format(self._trt.__version__, self._log.reason(), request["name"]))
             return TensorRTModel(self._trt, self._gpu, self._log, engine, request["input_px"])
         except cuda.MemoryError as error:
             raise Refusal("load-failed", f"the GPU's memory is full ({error}): serve fewer models") from None
         except cuda.Error as error:
-            raise Poisoned(f"the GPU failed while it loaded: {error}") from None
+            raise DeviceFailed(f"the GPU failed while it loaded: {error}") from None
         except RuntimeError as error:  # pybind's form of TensorRT's exceptions
             raise Refusal("load-failed", f"TensorRT does not load it: {first_line(error)}") from None
 
@@ -101,7 +101,7 @@ class TensorRTRuntime(Runtime):
                 warnings.simplefilter("ignore", DeprecationWarning)  # deprecated flags, if there are no others
                 return EngineBuild(self._trt, self._log, self._logger, request).run()
         except cuda.Error as error:
-            raise Poisoned(f"the GPU failed during the build: {error}") from None
+            raise DeviceFailed(f"the GPU failed during the build: {error}") from None
         except RuntimeError as error:  # as above
             raise Refusal("build-failed", f"TensorRT failed: {first_line(error)}") from None
 

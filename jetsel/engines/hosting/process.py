@@ -27,14 +27,14 @@ from jetsel.engines.hosting.running import Memory
 
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
-LOOK_S = 0.2  # interval between calls of `stopped`
+LOOK_S = 0.2  # interval between calls of `stop_reason`
 HOST = Path(__file__).parents[1] / "host"
 PROTOCOL = 4
 LEAVE_S = 5.0
 GONE_S = 5.0  # limit for a killed process to end; after it, the kernel is holding it
 STANDARD_ERROR = 2
 
-Stopped = Callable[[], str | None]
+StopCheck = Callable[[], str | None]
 
 
 class LinkBrokenError(Exception):
@@ -62,11 +62,11 @@ class HostStart:
 class HostProcess:
     """A running host that has answered hello. One thread at a time may exchange messages with it."""
 
-    def __init__(self, start: HostStart, stopped: Stopped | None = None) -> None:
+    def __init__(self, start: HostStart, stop_reason: StopCheck | None = None) -> None:
         """Start the host and wait for its hello; raises EngineFailedError with the reason if it does not come.
 
-        stopped: see `exchange`. The kernel kills the host when the calling thread ends, so call this in a long-lived
-        thread.
+        stop_reason: see `exchange`. The kernel kills the host when the calling thread ends, so call this in a
+        long-lived thread.
         """
         with contextlib.ExitStack() as undo:
             try:
@@ -95,7 +95,7 @@ class HostProcess:
         self._number, self._unread = 0, b""
         self.last_reply_s = 0.0  # by time.monotonic()
         try:
-            self.about = self._hello(start, stopped)
+            self.about = self._hello(start, stop_reason)
         except EngineFailedError:
             self.kill()
             raise
@@ -111,22 +111,22 @@ class HostProcess:
         return self._socket.fileno()
 
     def exchange(
-        self, kind: str, request: Mapping[str, Any], limit_s: float, stopped: Stopped | None = None
+        self, kind: str, request: Mapping[str, Any], limit_s: float, stop_reason: StopCheck | None = None
     ) -> dict[str, Any]:
         """Send one request and return its reply, successful or not.
 
-        limit_s: until the reply. stopped: called repeatedly; a reason that it returns ends the exchange. Raises
+        limit_s: until the reply. stop_reason: called repeatedly; a reason that it returns ends the exchange. Raises
         LinkBrokenError, LinkTimeoutError.
         """
         self._number += 1
         number = self._number
         give_up_s = time.monotonic() + limit_s
         self._send({"id": number, "do": kind, **request})
-        (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stopped))
+        (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stop_reason))
         if length > MAX_MESSAGE_BYTES:
             raise LinkBrokenError(f"it announced a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are read")
         try:
-            reply = msgspec.json.decode(self._read(length, give_up_s, stopped), type=dict[str, Any])
+            reply = msgspec.json.decode(self._read(length, give_up_s, stop_reason), type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise LinkBrokenError(f"it did not send a JSON object: {error}") from None
         if reply.get("id") != number or "ok" not in reply:
@@ -171,15 +171,15 @@ class HostProcess:
         if sent < HEADER.size + len(body):  # the kernel has room for several messages, and all earlier ones were read
             raise LinkBrokenError("it no longer accepts messages")
 
-    def _read(self, length: int, give_up_s: float, stopped: Stopped | None) -> bytes:
+    def _read(self, length: int, give_up_s: float, stop_reason: StopCheck | None) -> bytes:
         """Return exactly `length` bytes. Raises LinkBrokenError, LinkTimeoutError."""
         while len(self._unread) < length:
             left_s = give_up_s - time.monotonic()
             if left_s <= 0:
                 raise LinkTimeoutError("it did not answer in time")
-            if stopped is not None and (why := stopped()) is not None:
+            if stop_reason is not None and (why := stop_reason()) is not None:
                 raise LinkBrokenError(why)
-            if not self._poll.poll(1e3 * (left_s if stopped is None else min(left_s, LOOK_S))):
+            if not self._poll.poll(1e3 * (left_s if stop_reason is None else min(left_s, LOOK_S))):
                 continue
             try:
                 part = self._socket.recv(MAX_MESSAGE_BYTES)  # usually a whole message
@@ -191,11 +191,11 @@ class HostProcess:
         content, self._unread = self._unread[:length], self._unread[length:]
         return content
 
-    def _hello(self, start: HostStart, stopped: Stopped | None) -> dict[str, Any]:
+    def _hello(self, start: HostStart, stop_reason: StopCheck | None) -> dict[str, Any]:
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}
         where = f"the engine host under {start.interpreter}"
         try:
-            reply = self.exchange("hello", request, start.hello_s, stopped=stopped)
+            reply = self.exchange("hello", request, start.hello_s, stop_reason=stop_reason)
         except LinkBrokenError as error:
             raise EngineFailedError(
                 f"{where} did not start up: {error} ({self.kill(0.2)}); see: jetsel doctor"
@@ -211,7 +211,7 @@ class HostProcess:
         return reply
 
 
-def ask_about(start: HostStart) -> dict[str, Any]:
+def query_host(start: HostStart) -> dict[str, Any]:
     """Start a host, return its hello (docs/engine-host.md), and end it; raises EngineFailedError."""
     process = HostProcess(start)
     process.leave()

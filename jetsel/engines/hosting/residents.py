@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from jetsel.base.errors import EngineDiedError
 from jetsel.base.events import event
 from jetsel.engines.base import EngineFailedError
-from jetsel.engines.hosting.process import HostProcess, Stopped
-from jetsel.engines.hosting.running import good
+from jetsel.engines.hosting.process import HostProcess, StopCheck
+from jetsel.engines.hosting.running import checked_reply
 
 
 @dataclass(frozen=True)
@@ -71,29 +71,29 @@ class Resident(Protocol):
 
     name: str
 
-    def request(self) -> dict[str, Any]:
+    def load_request(self) -> dict[str, Any]:
         """Return the request to load it."""
 
-    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+    def on_loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
         """Note that this host has loaded it."""
 
-    def refused(self, reason: str) -> None:
+    def on_left_out(self, reason: str) -> None:
         """Note that no host will load it again."""
 
     def unload(self) -> None:
         """Unload it from its host."""
 
 
-Ask = Callable[[HostProcess, str, Mapping[str, Any], float, str, Stopped], Mapping[str, Any]]
+Ask = Callable[[HostProcess, str, Mapping[str, Any], float, str, StopCheck], Mapping[str, Any]]
 """See Supervisor.ask."""
 
 
 class Residents:
-    """The models to load. Any thread may call. stopped: returns why no model may be loaded any more, or None."""
+    """The models to load. Any thread may call. stop_reason: returns why no model may be loaded any more, or None."""
 
-    def __init__(self, ask: Ask, stopped: Stopped, rules: Rules) -> None:
+    def __init__(self, ask: Ask, stop_reason: StopCheck, rules: Rules) -> None:
         self._ask = ask
-        self._stopped = stopped
+        self._stop_reason = stop_reason
         self._rules = rules
         self._lock = threading.Lock()
         self._strikes: dict[Resident, int] = {}  # by model: successive hosts that died while loading it
@@ -115,9 +115,9 @@ class Residents:
 
     def load(self, process: HostProcess, resident: Resident) -> None:
         """Load a model into this host; raises EngineFailedError, EngineDiedError."""
-        request, what = resident.request(), f"loading {resident.name}"
-        reply = self._ask(process, "load", request, self._rules.load_limit_s, what, self._stopped)
-        resident.loaded(process, good(resident.name, reply))
+        request, activity = resident.load_request(), f"loading {resident.name}"
+        reply = self._ask(process, "load", request, self._rules.load_limit_s, activity, self._stop_reason)
+        resident.on_loaded(process, checked_reply(resident.name, reply))
 
     def load_again(self, process: HostProcess, resident: Resident) -> bool:
         """Load a model that an earlier host held; leave it out, with the reason, if it cannot be loaded.
@@ -130,7 +130,7 @@ class Residents:
         try:
             self.load(process, resident)
             log.warning("model %s is back", resident.name, extra=event("model-back", model=resident.name))
-            if not self._count(resident, 0):  # it was closed during the load
+            if not self._set_strikes(resident, 0):  # it was closed during the load
                 resident.unload()
             return True
         except EngineFailedError as error:
@@ -139,16 +139,16 @@ class Residents:
             return False
         except EngineDiedError:
             strikes = self._strikes.get(resident, 0) + 1
-            self._count(resident, strikes)
-            if self._stopped() is not None or strikes < self._rules.most_strikes:
+            self._set_strikes(resident, strikes)
+            if self._stop_reason() is not None or strikes < self._rules.most_strikes:
                 return False
             reason = f"{resident.name}: the engine host died {strikes} times while loading it: build it again"
         self.forget(resident)
-        resident.refused(reason)
+        resident.on_left_out(reason)
         log.error("model left out: %s", reason, extra=event("model-unavailable", model=resident.name))
         return True
 
-    def _count(self, resident: Resident, strikes: int) -> bool:
+    def _set_strikes(self, resident: Resident, strikes: int) -> bool:
         """Note how many hosts died of loading it; return whether it must still be loaded."""
         with self._lock:
             is_wanted = resident in self._strikes

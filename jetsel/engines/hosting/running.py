@@ -35,9 +35,9 @@ class MemoryRegion:
         self.size = size
         self._numbers = np.frombuffer(mmap.mmap(descriptor, size, offset=offset), np.float32)
 
-    def view(self, at: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return the array of this shape that begins with number `at`; ValueError if it does not fit."""
-        return self._numbers[at : at + math.prod(shape)].reshape(shape)
+    def view(self, start: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Return the array of this shape that begins with number `start`; ValueError if it does not fit."""
+        return self._numbers[start : start + math.prod(shape)].reshape(shape)
 
 
 class Memory:
@@ -50,12 +50,12 @@ class Memory:
         self._free: dict[int, list[MemoryRegion]] = defaultdict(list)
         self.size = 0
         try:
-            self.give_back(self.take(SMALLEST_BYTES))
+            self.release(self.allocate(SMALLEST_BYTES))
         except OSError:
             self.close()
             raise
 
-    def take(self, size: int) -> MemoryRegion:
+    def allocate(self, size: int) -> MemoryRegion:
         """Return a region of at least `size` bytes; raises EngineDiedError after `close`."""
         rounded = max(SMALLEST_BYTES, 1 << (size - 1).bit_length())  # few sizes, so that regions can be used again
         with self._lock:
@@ -68,7 +68,7 @@ class Memory:
             self.size = offset + rounded
             return MemoryRegion(self.fd, offset, rounded)
 
-    def give_back(self, region: MemoryRegion) -> None:
+    def release(self, region: MemoryRegion) -> None:
         """Make the region available to later runs."""
         with self._lock:
             self._free[region.size].append(region)
@@ -84,7 +84,7 @@ class Memory:
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
+def checked_reply(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a successful reply; raises EngineFailedError with the model's name and the host's reason."""
     if not reply["ok"]:
         raise EngineFailedError(f"{name}: {reply.get('message')}")
@@ -93,9 +93,9 @@ def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class HostedModel:
-    """A model that a host has loaded under the number `key`. max_batch: most images of one run; None: no limit."""
+    """A model that a host has loaded as `number`. max_batch: most images of one run; None: no limit."""
 
-    key: int
+    number: int
     weights: Weights
     max_batch: int | None
     embedding_width: int | None
@@ -109,7 +109,7 @@ class HostedModel:
         rows, classes, width = shape[0], self.weights.classes, self.embedding_width
         input_bytes, output_bytes = 4 * math.prod(shape), 4 * rows * (classes + (width or 0))
         try:
-            region = memory.take(input_bytes + output_bytes)
+            region = memory.allocate(input_bytes + output_bytes)
         except OSError as error:
             raise EngineFailedError(f"{name}: no memory to share with the engine host: {error.strerror}") from None
         try:
@@ -117,14 +117,14 @@ class HostedModel:
             results = region.view(input_bytes // 4, (output_bytes // 4,))
             results.fill(np.nan)  # so that bytes which the host does not write never look like a result
             request = {
-                "model": self.key,
+                "model": self.number,
                 "input": {"offset": region.offset, "shape": shape},
                 "output": {"offset": region.offset + input_bytes, "bytes": output_bytes},
             }
-            reply = good(name, ask(request))
+            reply = checked_reply(name, ask(request))
             values = results.copy()
         finally:
-            memory.give_back(region)
+            memory.release(region)
         logits, rest = values[: rows * classes], values[rows * classes :]
         embedding = None if width is None else rest.reshape(rows, width)
         return Output(logits.reshape(rows, classes), embedding, reply["device_ms"]), reply["wall_ms"] / 1e3

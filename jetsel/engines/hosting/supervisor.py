@@ -18,7 +18,7 @@ from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import EventFd
 from jetsel.engines.base import EngineFailedError, HostState
-from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, Stopped
+from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, StopCheck
 from jetsel.engines.hosting.residents import RULES, AnotherHostError, HostHistory, Resident, Residents, Rules
 from jetsel.wire.status import HostStatus
 
@@ -35,14 +35,14 @@ class Supervisor:
         self._changed = changed
         self._rules = rules
         self.waiting_threads: set[int] = set()  # threads in `ask`: each has a limit, and returns when the host ends
-        self._talking = threading.Lock()  # held while the link is used, and while a host is ended
+        self._link_lock = threading.Lock()  # held while the link is used, and while a host is ended
         self._condition = threading.Condition()  # guards the fields below
         self._state: HostState = "idle"
         self.process: HostProcess | None = None  # the running host
-        self.down: str | None = "the engine host is not started yet"  # why none runs
+        self.down_reason: str | None = "the engine host is not started yet"  # why none runs
         self._closing = False
         self._history = HostHistory(rules)
-        self.residents = Residents(self.ask, self._stopped, rules)
+        self.residents = Residents(self.ask, self._stop_reason, rules)
         self.returns_within_s = 1.0  # time of the last start with all loads
         self._event_fd = EventFd()
         self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
@@ -54,7 +54,7 @@ class Supervisor:
         return self._state == "restarting"
 
     @property
-    def _is_awaited(self) -> bool:
+    def _is_starting(self) -> bool:
         return self._state in ("starting", "restarting")
 
     def report(self) -> HostStatus:
@@ -63,7 +63,7 @@ class Supervisor:
             how, when_s = self._history.last_end or (None, None)
             ago_s = None if when_s is None else round(time.monotonic() - when_s, 3)
             pid = None if self.process is None else self.process.pid
-            return HostStatus("", self._state, self.down, pid, self._history.restarts, how, ago_s)
+            return HostStatus("", self._state, self.down_reason, pid, self._history.restarts, how, ago_s)
 
     def start(self) -> HostProcess:
         """Return the running host; start it if none runs, or wait for a restart once.
@@ -78,9 +78,9 @@ class Supervisor:
             if self._state in ("idle", "failed"):
                 self._state = "starting"
                 self._event_fd.set()
-            self._condition.wait_for(lambda: self._closing or not self._is_awaited or history.failure is not before)
+            self._condition.wait_for(lambda: self._closing or not self._is_starting or history.failure is not before)
             if self.process is None:
-                failure = history.failure[0] if history.failure else EngineFailedError(str(self.down))
+                failure = history.failure[0] if history.failure else EngineFailedError(str(self.down_reason))
                 raise type(failure)(str(failure))
             return self.process
 
@@ -90,27 +90,27 @@ class Supervisor:
         kind: str,
         request: Mapping[str, Any],
         limit_s: float,
-        what: str,
-        stopped: Stopped | None = None,
+        activity: str,
+        stop_reason: StopCheck | None = None,
     ) -> dict[str, Any]:
         """Send this host one request and return its reply, successful or not.
 
-        what: for the log, as in "running m". stopped: see HostProcess.exchange. Raises EngineDiedError if the host
-        died, hung, or has been replaced.
+        activity: for the log, as in "running m". stop_reason: see HostProcess.exchange. Raises EngineDiedError if the
+        host died, hung, or has been replaced.
         """
         thread = threading.get_ident()
         self.waiting_threads.add(thread)
         try:
-            with self._talking:
+            with self._link_lock:
                 if self.process is not process:
                     raise AnotherHostError("the engine host died: send again")
                 try:
-                    reply = process.exchange(kind, request, limit_s, stopped=stopped)
+                    reply = process.exchange(kind, request, limit_s, stop_reason=stop_reason)
                     if reply.get("code") == "poisoned":
                         raise LinkBrokenError(f"its device failed: {reply.get('message')}")
                 except LinkBrokenError as error:
-                    self._lost(process, error, what)
-                    raise EngineDiedError(f"the engine host died while {what}: send again") from None
+                    self._end_failed_host(process, error, activity)
+                    raise EngineDiedError(f"the engine host died while {activity}: send again") from None
         finally:
             self.waiting_threads.discard(thread)
         return reply
@@ -151,16 +151,16 @@ class Supervisor:
 
     def _run(self) -> None:
         while not self._closing:
-            if self._is_awaited:
-                with self._talking:  # held by the thread that ends the previous host
-                    over_s = time.monotonic() + self._history.pause_s
-                while not self._closing and (left_s := over_s - time.monotonic()) > 0:
+            if self._is_starting:
+                with self._link_lock:  # held by the thread that ends the previous host
+                    resume_s = time.monotonic() + self._history.pause_s
+                while not self._closing and (left_s := resume_s - time.monotonic()) > 0:
                     self._sleep(left_s)
                 if not self._closing:
-                    self._start_one()
+                    self._start_host()
             else:
                 self._watch()
-        with self._talking, self._condition:
+        with self._link_lock, self._condition:
             process, self.process = self.process, None
         if process is not None:
             process.leave()
@@ -177,8 +177,8 @@ class Supervisor:
         if self._closing or self.process is not process:
             return
         if has_ended:
-            with self._talking:
-                self._lost(process, LinkBrokenError("it closed the connection"), "idle")
+            with self._link_lock:
+                self._end_failed_host(process, LinkBrokenError("it closed the connection"), "idle")
         elif time.monotonic() - process.last_reply_s >= self._rules.ping_every_s:
             with contextlib.suppress(EngineDiedError):
                 self.ask(process, "ping", {}, self._rules.ping_limit_s, "idle")
@@ -194,13 +194,13 @@ class Supervisor:
             self._event_fd.clear()
         return host_fd in ready
 
-    def _lost(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
-        """End a host that died or hangs, and request a restart. The caller holds `_talking`."""
+    def _end_failed_host(self, process: HostProcess, error: LinkBrokenError, activity: str) -> None:
+        """End a host that died or hangs, and request a restart. The caller holds `_link_lock`."""
         with self._condition:  # first, because ending it may take seconds, in which no caller should queue
             if self.process is not process:
                 return
             self.process, self._state = None, "restarting"
-            self.down = f"the engine host failed while {what}; the daemon stops it"
+            self.down_reason = f"the engine host failed while {activity}; the daemon stops it"
         is_hung = isinstance(error, LinkTimeoutError)
         how = process.kill(0.0 if is_hung else 0.2)
         if self._closing:
@@ -208,39 +208,39 @@ class Supervisor:
         how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
         names = [resident.name for resident in self.residents.all()]
         fields = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
-        log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=fields)
-        self._add_end(f"the engine host ended while {what}: {how}")
+        log.error("engine host %d ended while %s: %s", process.pid, activity, how, extra=fields)
+        self._add_end(f"the engine host ended while {activity}: {how}")
 
     def _add_end(self, reason: str) -> None:
         """Note the end of a host, and request a restart."""
         with self._condition:
             self._history.add_end(reason, time.monotonic())
-            self.down = f"{reason}; it is being started again"
+            self.down_reason = f"{reason}; it is being started again"
             self._condition.notify_all()
         self._event_fd.set()
         self._changed()
 
-    def _stopped(self) -> str | None:
+    def _stop_reason(self) -> str | None:
         return "it is no longer needed" if self._closing else None
 
-    def _start_one(self) -> None:
-        began_s, again = time.monotonic(), self.is_returning
+    def _start_host(self) -> None:
+        began_s, is_restart = time.monotonic(), self.is_returning
         try:
-            process = HostProcess(self._prepare(), self._stopped)
+            process = HostProcess(self._prepare(), self._stop_reason)
         except (EngineFailedError, ConfigError) as error:
             with self._condition:
                 self._history.failure = error, time.monotonic()
-                if not again:
-                    self._state, self.down = "failed", str(error)
+                if not is_restart:
+                    self._state, self.down_reason = "failed", str(error)
                 self._condition.notify_all()
-            if again and not self._closing:
-                log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
+            if is_restart and not self._closing:
+                log.error("the engine host does not start is_restart: %s", error, extra=event("host-not-started"))
                 self._add_end(str(error))
             return
         with self._condition:
-            self.process, self._state, self.down = process, "running", None
+            self.process, self._state, self.down_reason = process, "running", None
             self._history.failure = None
-            self._history.restarts += again
+            self._history.restarts += is_restart
             residents = self.residents.all()
             self._condition.notify_all()
         for resident in residents:
@@ -250,7 +250,7 @@ class Supervisor:
                 return
         self.returns_within_s = time.monotonic() - began_s
         log.log(
-            logging.WARNING if again else logging.INFO,
+            logging.WARNING if is_restart else logging.INFO,
             "engine host %d runs %s %s under Python %s; models loaded: %d, in %.2f s",
             process.pid,
             process.about["backend"],

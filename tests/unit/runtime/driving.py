@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError
-from jetsel.engines import EngineFailedError, Output, Place
+from jetsel.engines import CallerLimiter, EngineFailedError, Output
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy, Steps
@@ -19,7 +19,7 @@ class TableEngine:
     def __init__(self, name: str, margin: float, concurrency: int = 1) -> None:
         self.name = name
         self.concurrency = concurrency
-        self.place: Place | None = Place()
+        self.caller_limiter: CallerLimiter | None = CallerLimiter()
         self.is_stale = False
         self.max_batch: int | None = None
         self.unavailable: str | None = None
