@@ -27,10 +27,10 @@ BACKENDS = {
 
 
 class Backends:
-    """The backends of one process. Any thread may call."""
+    """Creates each backend for the first model that uses it, and keeps it for all later ones. Any thread may call."""
 
     def __init__(self, settings: HostSettings | None = None, changed: Callable[[], None] = lambda: None) -> None:
-        """settings: None if no model runs in an engine host.
+        """Store the settings of the engine hosts, None if no model runs in one.
 
         changed: called, from a backend's thread, when an engine becomes available or unavailable.
         """
@@ -40,7 +40,7 @@ class Backends:
         self.changed = changed
 
     def open(self, backend: str, weights: Weights, *, concurrency: int, threads: int) -> Engine:
-        """Load a model; see Backend.open. Raises ConfigError for an unknown backend, and EngineFailedError."""
+        """Load a model, see Backend.open, and its head if it has one; raises ConfigError for an unknown backend."""
         engine = self.get(backend).open(weights.backbone, concurrency=concurrency, threads=threads)
         return with_head(engine, weights)
 
@@ -77,7 +77,7 @@ class Backends:
 
 
 class HeadedEngine:
-    """Runs the backbone on its backend, and the head, a small matrix, in this process; the rest is the backbone's."""
+    """Runs a model's backbone on its backend, and its head (trained last layer) here; the rest is the backbone's."""
 
     def __init__(self, backbone: Engine, head: Head) -> None:
         self.concurrency, self.caller_limiter = backbone.concurrency, backbone.caller_limiter  # each request reads them
@@ -94,16 +94,12 @@ class HeadedEngine:
 
 
 def with_head(engine: Engine, weights: Weights) -> Engine:
-    """Return the engine, with the model's head behind it if the model has one.
-
-    Raises EngineFailedError if the head's file cannot be read.
-    """
+    """Return the engine, with the model's head behind it if there is one; EngineFailedError if that cannot be read."""
     if weights.head is None:
         return engine
     try:
         return cast(Engine, HeadedEngine(engine, Head.read(weights.head.path)))
     except (OSError, ValueError, LookupError) as error:
         engine.close()
-        raise EngineFailedError(
-            f"{weights.name}: {weights.head.path}: is not a head: {error}; train it again"
-        ) from error
+        message = f"{weights.name}: {weights.head.path}: is not a head: {error}; train it again"
+        raise EngineFailedError(message) from error

@@ -28,22 +28,22 @@ class EngineFailedError(JetselError):
 
 
 class Output(NamedTuple):
-    """Output of a run. logits: (n, classes) float32; embedding: (n, width) float32; device_ms: the device's time."""
+    """Output of a run on n images."""
 
-    logits: NDArray[np.float32]
-    embedding: NDArray[np.float32] | None
-    device_ms: float | None
+    logits: NDArray[np.float32]  # (n, classes)
+    embedding: NDArray[np.float32] | None  # (n, width); None if the model has none
+    device_ms: float | None  # by the device's own clock; None if it has none
 
 
 class CallerLimiter:
-    """A limit of callers that several engines share."""
+    """Counts the callers of several engines together, so that a shared engine host gets no more than it can serve."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = 0
 
     def enter(self, limit: int) -> bool:
-        """Count a caller in if fewer than `limit` are in; return whether it is in."""
+        """Admit a caller if fewer than `limit` are admitted; return whether it is. An admitted caller must `leave`."""
         with self._lock:
             if self._running >= limit:
                 return False
@@ -51,7 +51,6 @@ class CallerLimiter:
             return True
 
     def leave(self) -> None:
-        """Count a caller out."""
         with self._lock:
             self._running -= 1
 
@@ -63,19 +62,19 @@ class Engine(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Number of callers served at a time, together with other engines of its place."""
+        """Number of callers at a time, counted over all engines that share the caller_limiter."""
 
     @property
     def caller_limiter(self) -> CallerLimiter | None:
-        """Counter of its callers; None: any number at a time."""
+        """Must admit a caller before each `infer`; None if any number of callers may run at a time."""
 
     @property
     def max_batch(self) -> int | None:
-        """Most images of one run; None: as many as memory holds."""
+        """Largest number of images in one run; None if only memory limits it."""
 
     @property
     def unavailable(self) -> str | None:
-        """Why it cannot run now, None if it can. While `is_returning`, this ends by itself."""
+        """Why it cannot run now; None if it can. While `is_returning`, it becomes available again by itself."""
 
     @property
     def is_returning(self) -> bool:
@@ -100,7 +99,7 @@ class Engine(Protocol):
 
 
 HostState = Literal["idle", "starting", "running", "restarting", "failed"]
-"""Idle: no model has needed the host yet. Failed: its first start failed, and the next model tries again."""
+"""idle: no model has needed the host yet. failed: its first start failed; the next load of a model retries."""
 
 
 class Backend(Protocol):
@@ -109,7 +108,7 @@ class Backend(Protocol):
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> Engine:
         """Load a model; raises EngineFailedError.
 
-        concurrency: callers to serve at a time, fewer if the backend cannot. threads: of one inference.
+        concurrency: callers to serve at a time; the engine may serve fewer. threads: processor threads of one run.
         """
 
     def waiting_threads(self) -> frozenset[int]:
@@ -123,10 +122,10 @@ class Backend(Protocol):
 
 
 def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2)) -> None:
-    """Run the engine on fixed patterns of each batch size, and check the output.
+    """Run a new engine on a fixed pattern in each batch size, so that a model that cannot be served is found early.
 
-    It checks the shape, that all numbers are finite, and that an image gets the same result alone and in a batch.
-    Raises EngineFailedError with the fault.
+    Raises EngineFailedError, with the repair, if an output has the wrong shape or numbers that are not finite, or if an
+    image gets another result in a batch than alone.
     """
     shape = (1, 3, weights.height_px, weights.width_px)
     pattern = np.linspace(-2.0, 2.0, math.prod(shape), dtype=np.float32).reshape(shape)
@@ -146,10 +145,10 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
 
 
 def _check_logits(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float32]) -> None:
+    """Raise EngineFailedError, with the repair, unless logits are finite and of shape (size, weights.classes)."""
     if len(logits) != size:
-        raise EngineFailedError(
-            f"{engine.name} returns results for {len(logits)} of {size} images: export it for any batch size"
-        )
+        message = f"{engine.name} returns results for {len(logits)} of {size} images: export it for any batch size"
+        raise EngineFailedError(message)
     if logits.shape[1:] != (weights.classes,):
         shape_text = " x ".join(map(str, logits.shape[1:]))
         repair = "give it a labels file with one line for each number"
@@ -167,13 +166,13 @@ def _check_logits(engine: Engine, weights: Weights, size: int, logits: NDArray[n
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite: export it again")
 
 
-TRIAL_BATCH = 4  # images in a batch
-ROUNDS = 3  # the fastest of them counts
-LEAST_GAIN = 0.03  # of the time; below this, single runs are as good, and each ends sooner
+TRIAL_BATCH = 4  # images
+ROUNDS = 3  # measurements, of which the fastest counts
+LEAST_GAIN = 0.03  # share of the time; below it, single runs are as good, and each ends sooner
 
 
 def gains_by_batches(engine: Engine, weights: Weights, now: Callable[[], float] = time.perf_counter) -> bool:
-    """Return whether a batch takes clearly less time than its images one by one."""
+    """Measure whether a batch takes clearly less time than its images one by one; False also if a run fails."""
     size = min(TRIAL_BATCH, engine.max_batch or TRIAL_BATCH)
     if size == 1:
         return False

@@ -23,14 +23,14 @@ from jetsel.engines.hosting.running import HostedModel
 from jetsel.engines.hosting.supervisor import Supervisor
 from jetsel.wire.status import HostStatus
 
-RUN_LIMIT_S = 2.0
-RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long
-RECENT = 32  # number of runs, about, in the running mean of the usual time
+RUN_LIMIT_S = 2.0  # least limit of a run, after which the host counts as hung
+RUN_LIMIT_TIMES = 20  # limit as a multiple of the usual time: low power modes make runs two to four times as long
+RECENT = 32  # runs, about, in the running mean of the usual time
 UNLOAD_S = 10.0
 
 
 class HostedBackend:
-    """One engine host and its models, of which one runs at a time."""
+    """The backend whose models run in one engine host, a separate process, one at a time."""
 
     def __init__(self, backend: str, settings: HostSettings, changed: Callable[[], None], rules: Rules = RULES) -> None:
         self._backend = backend
@@ -41,10 +41,10 @@ class HostedBackend:
         self.supervisor = Supervisor(self._start, changed, rules)
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
-        """See Backend.open.
+        """Load a model into the host, and start the host if none runs; see Backend.open.
 
-        The host runs one model at a time. A second caller may prepare its input meanwhile. At least one of
-        `concurrency` callers, if there are several, is left for models outside the host, in case the host hangs.
+        Two callers at most: one runs, and one prepares its input meanwhile. If `concurrency` is several, one caller is
+        left for models outside the host, in case the host hangs.
         """
         self.supervisor.start()
         engine = HostedEngine(self, weights, min(2, max(concurrency - 1, 1)), threads)
@@ -61,7 +61,7 @@ class HostedBackend:
         return self.supervisor.report()
 
     def load_request(self, weights: Weights, threads: int) -> dict[str, Any]:
-        """Return the request to load this model now; raises EngineFailedError, EngineDiedError."""
+        """Return the request to load its current file or TensorRT engine; raises EngineFailedError, EngineDiedError."""
         if self._backend != "tensorrt":
             return {**plans.load_request(weights, weights.path, weights.sha256), "threads": threads}
         process = self.supervisor.process
@@ -79,7 +79,7 @@ onnxruntime_hosted = functools.partial(HostedBackend, "onnxruntime")
 
 
 class HostedEngine:
-    """One model in the host. Each restarted host loads it again."""
+    """One model in the engine host. The supervisor loads it again into each restarted host."""
 
     def __init__(self, backend: HostedBackend, weights: Weights, concurrency: int, threads: int) -> None:
         self.name = weights.name
@@ -97,14 +97,13 @@ class HostedEngine:
         self._closed = False
         self._usual_s: float | None = None  # running mean of a run's time
 
-    # For the supervisor.
-
     def load_request(self) -> dict[str, Any]:
-        """Return the request to load it, for its current file; see docs/engine-host.md."""
+        """Return the request to load its current file (docs/engine-host.md), and keep it for `is_stale`."""
         self._loaded_request = self._current_request()
         return {"model": self._number, **self._loaded_request}
 
     def on_loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+        """Take the model's limits and first run time from the host's reply to the load."""
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
         if self._usual_s is None:
             self._usual_s = reply["run_ms"] / 1e3
@@ -119,8 +118,6 @@ class HostedEngine:
 
     def on_left_out(self, reason: str) -> None:
         self._left_out, self._hosted = reason, None
-
-    # For the driver.
 
     @property
     def unavailable(self) -> str | None:
@@ -139,14 +136,14 @@ class HostedEngine:
 
     @property
     def is_stale(self) -> bool:
-        """See Engine.is_stale: the engine may have been built again."""
+        """Whether its file was replaced or its TensorRT engine built again since it was loaded."""
         try:
             return self._current_request().get("sha256") != self._loaded_request.get("sha256")
         except JetselError:
             return False  # keep what runs if the new file cannot be read
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """See Engine.infer. The parts are copied once, into memory shared with the host."""
+        """See Engine.infer. A host that exceeds the limit is killed; the parts are copied once, into shared memory."""
         if self._closed:
             raise EngineFailedError(f"{self.name}: it is closed")
         hosted, reason = self._hosted, self.unavailable
@@ -164,11 +161,12 @@ class HostedEngine:
         return output
 
     def close(self) -> None:
-        """Unload it from the host too, after its current run."""
+        """Unload it from the host after its current run; restarted hosts no longer load it."""
         self._closed = True
         self._supervisor.residents.forget(self)
         self.unload()
 
     @property
     def _process(self) -> HostProcess | None:
+        """The host that has loaded it, which may have ended; None if none has."""
         return None if self._hosted is None else self._hosted[0]

@@ -17,16 +17,16 @@ from jetsel.engines.base import CallerLimiter, Engine, EngineFailedError, Output
 
 log = logging.getLogger("jetsel.engines")
 
-RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each time: a failure may have cost a host
+RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each time: it may have ended a host
 
 
 @dataclass
 class _LoadFailures:
-    """Failed loads in a row. reason: of the last, None if none failed. retry_s: earliest time of the next load."""
+    """Failed loads since the last success. reason: of the last one; None if none failed. retry_s: start of the next."""
 
     reason: str | None = None
     retry_s: float = 0.0
-    pause_s: float = RETRY_S  # after the next failure
+    pause_s: float = RETRY_S  # until a retry, after the next failure
 
     def add(self, reason: str, now_s: float) -> None:
         self.reason, self.retry_s = reason, now_s + self.pause_s
@@ -34,10 +34,10 @@ class _LoadFailures:
 
 
 class OnDemandEngine:
-    """An engine that may be unloaded. Any thread may call.
+    """An engine that `unload` frees, and the next request loads again. Any thread may call.
 
-    The load is the larger part of a single run (Ogden and Guo, MODI, section 4.1), so forecasts include `load_due_ms`.
-    No caller waits in it: while it is unloaded, its place admits no run, and each attempt starts the load.
+    A load takes longer than a run (Ogden and Guo, MODI, section 4.1), so latency forecasts include `load_due_ms`. No
+    caller waits in `infer` for a load: while the engine is unloaded, its limiter admits nobody and starts the load.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class OnDemandEngine:
         *,
         try_batches: Callable[[Engine], bool] = lambda _: True,
     ) -> None:
-        """Load the engine. load: returns it, or raises. on_load_end: called after each later load, in its thread.
+        """Call `load`, which returns the engine; raises what it raises.
 
-        try_batches: called once with the loaded engine; returns whether it is faster in batches. Raises what `load`
-        raises.
+        on_load_end: called after each later load, in its thread. now: clock in seconds. try_batches: called once with
+        the loaded engine; returns whether it is faster in batches.
         """
         self._load, self._on_load_end, self._now = load, on_load_end, now
         self._lock = threading.Lock()
@@ -83,7 +83,7 @@ class OnDemandEngine:
 
     @property
     def unavailable(self) -> str | None:
-        """See Engine: None while it is unloaded, unless its last load failed."""
+        """Why it cannot run; None also while it is unloaded and a request would load it."""
         return self._engine.unavailable if self.is_loaded else self._failures.reason
 
     @property
@@ -92,7 +92,7 @@ class OnDemandEngine:
 
     @property
     def is_stale(self) -> bool:
-        """See Engine: False while unloaded, since the next load reads the new file."""
+        """Whether its file was replaced after its load; False while unloaded: the next load reads the new file."""
         return self.is_loaded and self._engine.is_stale
 
     @property
@@ -100,7 +100,7 @@ class OnDemandEngine:
         return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """See Engine.infer. If it was just unloaded, EngineDiedError makes the driver put the run back in front."""
+        """See Engine.infer. If it was just unloaded, raises EngineDiedError, and the driver queues the run again."""
         with self._lock:
             if not self.is_loaded:
                 reason = self._failures.reason
@@ -120,18 +120,16 @@ class OnDemandEngine:
         if engine is not None:
             engine.close()
 
-    # Load and unload.
-
     @property
     def load_due_ms(self) -> float:
-        """Time in ms before it can run, estimated by its last load; 0 if it is loaded."""
+        """Time in ms until it is loaded, estimated from its last load; 0 if it is loaded."""
         start_s = self._load_start_s
         if self.is_loaded:
             return 0.0
         return self.load_ms if start_s is None else max(0.0, self.load_ms - (self._now() - start_s) * 1e3)
 
     def unload(self) -> bool:
-        """Free the engine, unless it runs or its host is unavailable; return whether it was freed."""
+        """Free the engine, unless it is running or unavailable; return whether it was freed."""
         with self._lock:
             if self._callers or not self.is_loaded or self._engine.unavailable is not None:
                 return False
@@ -140,7 +138,7 @@ class OnDemandEngine:
         return True
 
     def request_load(self) -> None:
-        """Load the engine for a request, in another thread, unless it is loaded or loading, or failed recently."""
+        """Start a thread that loads the engine, unless it is loaded, loading or closed, or it failed recently."""
         if self.is_loaded:
             return
         with self._lock:
@@ -150,6 +148,7 @@ class OnDemandEngine:
                 self._load_start_s = self._now()
 
     def _load_in_thread(self) -> None:
+        """Load the engine, and note the result; an unexpected exception goes on to the log."""
         start_s, engine, failure = self._now(), None, "a defect ended its load: see the log"
         took_s = 0.0
         try:
@@ -164,7 +163,7 @@ class OnDemandEngine:
         self._on_load_end()
 
     def _finish_load(self, engine: Engine | None, took_s: float, failure: str) -> None:
-        """Note the end of a load. engine: None if the load failed, for the reason `failure`."""
+        """Note and log the result of a load. engine: None if the load failed, for the reason `failure`."""
         with self._lock:
             ended_s, self._load_start_s, is_open = self._now(), None, not self._is_closed
             if engine is not None and is_open:
@@ -183,13 +182,12 @@ class OnDemandEngine:
 
 
 class _ClosedLimiter(CallerLimiter):
-    """The place of an unloaded engine: it admits no caller, and each attempt starts the load."""
+    """The limiter of an unloaded engine: it admits no caller, and each attempt starts the load."""
 
     def __init__(self, request_load: Callable[[], None]) -> None:
         super().__init__()
         self._request_load = request_load
 
     def enter(self, _limit: int) -> bool:
-        """Admit nobody, and start the load."""
         self._request_load()
         return False

@@ -25,7 +25,7 @@ _TOO_NEW = re.compile(r"(IR version|Opset):? (\d+)\b.*(?:version: |till opset )(
 
 
 class OnnxBackend:
-    """Loads models; those of one file share a session, and its weights in memory."""
+    """Runs models in this process. Engines of the same file share one session, and so one copy of its weights."""
 
     def __init__(self, _settings: HostSettings, _changed: Callable[[], None]) -> None:
         self._sessions: WeakValueDictionary[tuple[Path, str, int], onnxruntime.InferenceSession] = WeakValueDictionary()
@@ -41,14 +41,14 @@ class OnnxBackend:
         return frozenset()
 
     def report(self) -> None:
-        """See Backend.report: there is no other process."""
+        """Return None: there is no engine host."""
 
     def close(self) -> None:
-        """Sessions end with the last engine that uses them."""
+        """Do nothing: a session ends with the last engine that uses it."""
 
 
 class OnnxEngine:
-    """One model in a session, which serves several callers at once."""
+    """One model in an ONNX Runtime session, which any number of threads may run at a time."""
 
     unavailable = None
     is_returning = False
@@ -64,7 +64,7 @@ class OnnxEngine:
         threads: int,
         session: onnxruntime.InferenceSession | None = None,
     ) -> None:
-        """session: a session of this file and number of threads to share; None: load the file."""
+        """Use `session`, which must be of this file and number of threads; None: load the file into a new one."""
         self.name = name
         if session is None:
             session = _load_session(name, path, threads)
@@ -78,13 +78,14 @@ class OnnxEngine:
         self.session: onnxruntime.InferenceSession | None = session
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
+        """See Engine.infer. Also raises MemoryError if ONNX Runtime gets no memory for this batch."""
         session = self.session  # a local reference keeps the session alive if another thread closes the engine
         if session is None:
             raise EngineFailedError(f"{self.name}: it is closed")
         batch = parts[0] if len(parts) == 1 else np.concatenate(parts)
         try:
             outputs = session.run(self._outputs, {self._input: batch})
-        except Exception as error:  # as below
+        except Exception as error:  # ONNX Runtime's exceptions share no other base
             if any(words in str(error) for words in _NO_MEMORY):
                 raise MemoryError(f"{self.name}: ONNX Runtime got no memory for {len(batch)} images") from error
             raise EngineFailedError(f"{self.name}: inference failed: {explain_error(error)}") from error
@@ -97,7 +98,7 @@ class OnnxEngine:
 
 @cache
 def _has_vnni() -> bool:
-    """Whether the processor adds 8-bit products in 32 bits; ONNX Runtime's own check misses AMD's processors."""
+    """Return whether the processor sums 8-bit products in 32 bits; ONNX Runtime's own check misses AMD's."""
     try:
         flags = set(Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split())
     except OSError:
@@ -106,7 +107,7 @@ def _has_vnni() -> bool:
 
 
 def _load_session(name: str, path: Path, threads: int) -> onnxruntime.InferenceSession:
-    """Load a file; raises EngineFailedError with the model's name."""
+    """Load an ONNX file; raises EngineFailedError if that fails, or if it has no output named logits."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

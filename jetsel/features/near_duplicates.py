@@ -17,12 +17,12 @@ as JPEG of quality 20, brightening or noise; 98 % if cropped by 3 % of their sid
 one corner. The only effect of a false pair is a shared fold.
 """
 
-_SIDE_PX, _LOWEST = 32, 8
+_SIDE_PX, _LOWEST = 32, 8  # sides of the grey image, and of its coefficients that count
 _ROWS = 256  # hashes compared with all others at a time
 
 
 def perceptual_hash(bgr: NDArray[np.uint8]) -> int:
-    """Return 64 bits: which low frequencies of the image's grey levels are above their median (pHash).
+    """Return 64 bits that are similar for similar images: which low frequencies are above their median (pHash).
 
     bgr: (height, width, 3) uint8. The bits stand for the 8 x 8 lowest coefficients of the cosine transform of 32 x 32
     grey levels, row by row, highest bit first, as a signed number for SQLite. The median leaves out the mean level.
@@ -53,6 +53,7 @@ def groups(hashes: NDArray[np.int64], most_bits: int = MOST_BITS) -> NDArray[np.
 
 
 def _find_root(parent: list[int], item: int) -> int:
+    """Return the smallest member of the item's group (union-find), and shorten its path there."""
     while parent[item] != item:
         parent[item] = parent[parent[item]]
         item = parent[item]
@@ -60,7 +61,7 @@ def _find_root(parent: list[int], item: int) -> int:
 
 
 def assign_folds(groups: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """Return each image's fold, (n,) int64 from 0. groups: (n,); all members of a group are in one fold.
+    """Return each image's fold for cross-validation, (n,) int64 from 0. groups: (n,); no group is divided.
 
     Each group, the largest first, goes to the smallest fold so far; `seed` orders equal groups. Raises CalibrationError
     if there are fewer groups than folds.

@@ -83,7 +83,7 @@ def decode(
 
 
 def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, area_px: int) -> Photograph:
-    """Return the image with at least this number of pixels, or all that it has; decode again if it has fewer.
+    """Return the image with at least area_px pixels, or all of its file's; decode it again if it was reduced too far.
 
     data: the file that the image was decoded from. Raises the same errors as `decode`.
     """
@@ -96,7 +96,7 @@ def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, ar
 
 
 def _check_end(data: memoryview, header: ImageHeader, limits: Limits) -> None:
-    """Raise BadImageError unless a JPEG has an end (EOI) after its first scan, and an allowed number of scans.
+    """Raise BadImageError if a JPEG is truncated (has no EOI marker after its first scan) or has too many scans.
 
     EXIF thumbnails, which have an end of their own, come before the first scan, and second images after the end.
     """
@@ -121,14 +121,14 @@ def _decode_with_opencv(data: memoryview, reduction: int, header: ImageHeader) -
         bgr = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
         if bgr is not None:  # None is missing in OpenCV's stubs
             return bgr
-    # OpenCV does not report whether memory ran out, so allocate as much. The codecs hold up to 6 bytes a pixel
-    # beside the 3 of the image: libjpeg's coefficients of a progressive file.
+    # OpenCV does not report whether memory ran out, so allocate as much, for a MemoryError. Codecs hold up to 6 bytes
+    # a pixel beside the 3 of the image: libjpeg's coefficients of a progressive file.
     np.empty((header.height, header.width, 9), np.uint8)
     raise damaged(header.kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")
 
 
 def _to_8_bits(bgr: np.ndarray, stated_bits: int) -> np.ndarray:
-    """Return uint8 of the same shape: 0 to 65,535 become 0 to 255.
+    """Convert 16-bit levels to uint8 of the same shape: 0 to 65,535 become 0 to 255.
 
     Many cameras store 10, 12 or 14 bits in 16 without scaling. If the PNG's sBIT states these bits, the levels are
     scaled by them; otherwise the image is rejected as nearly black. Levels scaled as the format demands end with zeros
@@ -163,7 +163,7 @@ _PROFILES = (b"Raw profile type exif", b"Raw profile type APP1")
 
 
 def _strip_png(data: memoryview) -> tuple[bytes, int, int]:
-    """Return the file with only the chunks its pixels need, the EXIF orientation, and the bits per channel from sBIT.
+    """Return a PNG with only the chunks its pixels need, its EXIF orientation, and the bits per channel from sBIT.
 
     The orientation is 1 to 8; without sBIT the bits are 16. Raises BadImageError (truncated, damaged).
     """
@@ -183,7 +183,7 @@ def _strip_png(data: memoryview) -> tuple[bytes, int, int]:
 
 
 def _exif_in_text(name: bytes, text: bytes) -> bytes:
-    """Return the EXIF block in a text chunk, after one of _PROFILES; empty if it is unreadable."""
+    """Return the EXIF block in a PNG's text chunk, empty if it is unreadable. text: what follows the keyword."""
     if name != b"tEXt":
         text = text[1:] if name == b"zTXt" else text[2:].split(b"\0", 2)[-1]  # iTXt: a language, a translated keyword
         with suppress(zlib.error):  # an iTXt may be uncompressed
@@ -196,7 +196,7 @@ def _exif_in_text(name: bytes, text: bytes) -> bytes:
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
-    """Yield the name, the content and the whole of each chunk before IEND; ignore data after IEND.
+    """Yield name, content and all bytes of each of a PNG's chunks up to IEND; ignore data after IEND.
 
     Checksums are compared here because libpng reports wrong ones on stderr, and some versions then return half an
     image. Ancillary chunks with a wrong checksum are skipped.
@@ -220,9 +220,9 @@ def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
 
 
 def _check_pixel_bytes(data: memoryview, pixels: list[memoryview]) -> None:
-    """Raise BadImageError if the pixel chunks unpack to more data than an image of this size and kind has.
+    """Raise BadImageError if a PNG's pixel chunks (IDAT) unpack to more data than its header allows.
 
-    libpng rejects a file with too little data.
+    libpng itself rejects a file with too little data.
     """
     width, height, depth, colour = struct.unpack_from(">IIBB", data, 16)
     # Each row starts with a filter byte and may end inside a byte; interlacing nearly doubles the number of rows.

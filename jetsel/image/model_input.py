@@ -1,4 +1,4 @@
-"""Converts an image to the input of one model: resized, cropped, normalised."""
+"""Converts an image to the input of one model: resizes, crops and normalises it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def shorter_px(self) -> int:
-        """The shorter side below which an image may have to be enlarged."""
+        """Shorter side that an image must have so that it is not enlarged for this model."""
         return self.resize_px or max(self.width_px, self.height_px)
 
     def __post_init__(self) -> None:
@@ -83,10 +83,10 @@ def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
 
 
 class _StepBuffers(threading.local):
-    """Reusable arrays of one thread for intermediate steps: for its own, OpenCV would wait for Python's lock again."""
+    """Reusable output arrays of one thread: to allocate one, OpenCV would wait for Python's global lock again."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, np.ndarray] = {}  # by step, the last one
+        self._arrays: dict[str, np.ndarray] = {}  # last array of each step
 
     def array(self, step: str, height: int, width: int) -> np.ndarray:
         """Return an uninitialised (height, width, 3) float32 array, shared by this thread's calls for this step."""
@@ -101,7 +101,7 @@ _buffers = _StepBuffers()
 
 @lru_cache(maxsize=64)  # families have few models
 def _normalisation(spec: InputSpec) -> np.ndarray:
-    """Return (3, 4) float32: the matrix from (B, G, R, 1) to normalised channels in the model's order."""
+    """Return (3, 4) float32: the matrix that turns (B, G, R, 1), 0 to 255, into the model's normalised channels."""
     matrix = np.zeros((3, 4), np.float64)
     for channel, (mean, std) in enumerate(zip(spec.mean, spec.std, strict=True)):
         matrix[channel, channel if spec.channels == "bgr" else 2 - channel] = 1 / (255 * std)
@@ -110,7 +110,7 @@ def _normalisation(spec: InputSpec) -> np.ndarray:
 
 
 def _resize_with_opencv(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """Return the input's levels: the whole image stretched, or its centre scaled by one factor.
+    """Return (spec.height_px, spec.width_px, 3): the whole image stretched, or its centre scaled by one factor.
 
     The centre is cropped to the fewest whole pixels that cover the input, then resized, then cropped again, so that
     rounding does not distort it.
@@ -126,7 +126,7 @@ def _resize_with_opencv(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
 def _centre_crop(
     height: int, width: int, spec: InputSpec
 ) -> tuple[tuple[slice, slice], tuple[int, int], tuple[slice, slice]]:
-    """Return the part of the image to resize, its new (width, height), and the part of the result to keep."""
+    """Return slices (rows, columns) of the image to resize, its new (width, height), and slices of that to keep."""
     numerator, denominator = _scale(height, width, spec)
     crop_width = min(width, -(-spec.width_px * denominator // numerator))
     crop_height = min(height, -(-spec.height_px * denominator // numerator))
@@ -137,7 +137,7 @@ def _centre_crop(
 
 
 def _scale(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
-    """Return the numerator and denominator of the scale of both sides."""
+    """Return the numerator and denominator of the scale, for both sides, at which the image covers the input."""
     if spec.resize_px is not None:
         return spec.resize_px, min(height, width)
     if spec.width_px * height >= spec.height_px * width:  # the width fits, and spare height is cropped
@@ -146,7 +146,7 @@ def _scale(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
 
 
 def _resize_with_pillow(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """Return the input's levels as Pillow's `Image.resize` gives them; size and crop are rounded as in torchvision.
+    """Return (spec.height_px, spec.width_px, 3) uint8 by Pillow's `Image.resize`, with torchvision's size and crop.
 
     `reducing_gap` is not used: with 3.0, the mildest that Pillow proposes, levels of 12-megapixel images differ by up
     to 3.
@@ -172,19 +172,19 @@ def _resize_with_pillow(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
 
 
 def _source_range(source_px: int, scaled_px: int, kept_px: int) -> tuple[float, float]:
-    """Return start and end of the centre crop on a side, before scaling. kept_px: its length after scaling."""
+    """Return start and end of the centre crop along one side, in pixels before scaling. kept_px: its length after."""
     start = round((scaled_px - kept_px) / 2)
     return start * source_px / scaled_px, (start + kept_px) * source_px / scaled_px
 
 
 def _centre(side_px: int, kept_px: int) -> slice:
-    """Return the middle of a side; of an odd margin, the spare pixel is at the right or the bottom."""
+    """Return the slice of the middle kept_px pixels of a side; an odd pixel is cut at the right or the bottom."""
     start = (side_px - kept_px) // 2
     return slice(start, start + kept_px)
 
 
 def _resize(pixels: np.ndarray, width: int, height: int, interpolation: str) -> np.ndarray:
-    """Return (height, width, 3), uint8 or float32; the same array if it has this size."""
+    """Resize to (height, width, 3), uint8 or float32; return the same array if it has this size."""
     if interpolation == "area":
         pixels = _shrink_by_area(pixels, min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     if pixels.shape[:2] == (height, width):
@@ -194,6 +194,7 @@ def _resize(pixels: np.ndarray, width: int, height: int, interpolation: str) -> 
 
 
 def _shrink_by_area(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
+    """Reduce (height, width, 3) uint8 by averaging areas; a small image is averaged in float32, which is faster."""
     if pixels.shape[:2] == (height, width):
         return pixels
     shrunk = None

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-QUANTILES = np.linspace(0.01, 0.99, 99)  # of the first model's confidences: the candidate thresholds
+QUANTILES = np.linspace(0.01, 0.99, 99)  # of the first model's confidences: the thresholds that are tried
 BUDGETS = np.geomspace(0.05, 1.2, 80)
-"""Mean times or energies as shares of the most expensive model's, in steps of 4 %."""
+"""Limits of a cascade's mean time or energy, as shares of the most expensive model's, in steps of 4 %."""
 
 
 def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], top: int = 1) -> NDArray[np.bool_]:
-    """Return whether each image's class is among the `top` highest of its logits: (n,); logits: (n, c).
+    """Return, for each image, whether its class is among the `top` highest of its logits: (n,). logits: (n, c).
 
-    Of equal logits the lower class number ranks first, as in answers.
+    classes: (n,), the true ones. Of equal logits the lower class number ranks first, as in answers.
     """
     column = classes[:, None]
     true = np.take_along_axis(logits, column, axis=1)
@@ -27,14 +27,14 @@ def is_right(logits: NDArray[np.floating], classes: NDArray[np.int64], top: int 
 
 
 class Outputs:
-    """The outputs of models on n images, alone and averaged in pairs as `Cascade` averages them."""
+    """Outputs of m models on n images, alone and combined: cascades average the log-probabilities of those that ran."""
 
     def __init__(
         self, log_odds: Sequence[NDArray[np.float32]], classes: NDArray[np.int64], costs: NDArray[np.float64]
     ) -> None:
-        """Store each model's log_softmax at its temperature, (n, c), the true classes (n,) and the costs (m,).
+        """Store log_odds, each model's log_softmax at its temperature, (n, c), and the true classes, (n,).
 
-        costs: ms, or mJ if energy is the objective, in rising order.
+        costs: (m,), of each model, in ms, or in mJ if energy is the objective; in rising order.
         """
         self.costs = costs
         self.classes = classes
@@ -42,7 +42,7 @@ class Outputs:
         self._by_models: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
 
     def after(self, models: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return the answer's confidence and whether it is right, both (n,), after these columns have run."""
+        """Return, both (n,), the confidence of the answer after these models have run, and whether it is right."""
         if models not in self._by_models:
             logs = self._log_odds[models[0]]
             if len(models) > 1:
@@ -51,12 +51,12 @@ class Outputs:
         return self._by_models[models]
 
     def take(self, rows: NDArray[np.int64]) -> Outputs:
-        """Return the outputs for these rows."""
+        """Return the outputs on the images of these rows."""
         return _SelectedOutputs(self, rows)
 
 
 class _SelectedOutputs(Outputs):
-    """Outputs for some images, read from the outputs computed for all images."""
+    """Outputs on some images, selected from those on all images, so that each combination is computed once."""
 
     def __init__(self, whole: Outputs, rows: NDArray[np.int64]) -> None:
         super().__init__((), whole.classes[rows], whole.costs)
@@ -69,14 +69,14 @@ class _SelectedOutputs(Outputs):
 
 @dataclass(frozen=True)
 class FittedCascade:
-    """One cascade. rungs: columns, cheapest first. thresholds: one for each rung, the last is 0."""
+    """A cascade: models (rungs) run in this order until the answer's confidence reaches the rung's threshold."""
 
-    rungs: tuple[int, ...]
-    thresholds: tuple[float, ...]
+    rungs: tuple[int, ...]  # indices of models, cheapest first
+    thresholds: tuple[float, ...]  # one for each rung; the last is 0
 
 
 def replay_cascade(cascade: FittedCascade, outputs: Outputs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return for each image whether the cascade is right, (n,), and which models run, (n, m)."""
+    """Return whether the cascade's answer to each image is right, (n,), and which models ran, (n, m)."""
     waiting = np.ones(len(outputs.classes), bool)
     correct, ran = np.zeros(len(waiting), bool), np.zeros((len(waiting), len(outputs.costs)), bool)
     for step, threshold in enumerate(cascade.thresholds):
@@ -89,22 +89,22 @@ def replay_cascade(cascade: FittedCascade, outputs: Outputs) -> tuple[NDArray[np
 
 
 def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64] = BUDGETS) -> list[FittedCascade]:
-    """Return, for each budget, the most accurate cascade within it; the cheapest cascade if none is.
+    """Return, for each budget, the most accurate cascade whose mean cost is within it; the cheapest if none is.
 
-    budgets: mean costs as shares of the most expensive model's.
+    budgets: shares of the most expensive model's cost.
     """
     tried = tried_cascades(outputs)
     order = np.lexsort((-tried.accuracy, tried.cost))
     best = np.maximum.accumulate(tried.accuracy[order])
     is_new = np.diff(best, prepend=-1.0) > 0
-    leading = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))  # of the best up to each cost
+    leading = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))  # index of the best up to each cost
     within = np.searchsorted(tried.cost[order], np.asarray(budgets) * outputs.costs.max(), side="right") - 1
     return [tried.cascades[order[leading[max(0, index)]]] for index in within.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class TriedCascades:
-    """Every cascade that `fit_cascades` chooses from, with accuracy and mean cost on the images, (cascades,) each."""
+    """All cascades that `fit_cascades` chooses from. accuracy, cost: (cascades,), means over the images."""
 
     cascades: list[FittedCascade]
     accuracy: NDArray[np.float64]
@@ -112,7 +112,7 @@ class TriedCascades:
 
 
 def tried_cascades(outputs: Outputs) -> TriedCascades:
-    """Return each model alone, and each pair with each threshold.
+    """Evaluate each model alone, and each pair of models at 99 thresholds.
 
     Longer cascades are left out: on both shipped families, cascades of three and four models fitted on 1,247 to 8,000
     images were at most 0.2 points more accurate on other images at equal time, and up to 1.6 points less accurate.
@@ -125,7 +125,7 @@ def tried_cascades(outputs: Outputs) -> TriedCascades:
         cost.append(np.array([first_cost]))
         order = np.argsort(-confidence)
         thresholds = np.unique(np.quantile(confidence, QUANTILES))
-        stops = np.searchsorted(-confidence[order], -thresholds, side="right")  # images that the first one answers
+        stops = np.searchsorted(-confidence[order], -thresholds, side="right")  # images that only the first runs on
         for last in range(first + 1, len(outputs.costs)):
             _, both = outputs.after((first, last))
             gained = np.concatenate([[0], np.cumsum(right[order].astype(int) - both[order])])

@@ -1,4 +1,4 @@
-"""The nearest points of a fixed set over scaled features, exact and fast for single queries; choice by price."""
+"""Finds the nearest of a fixed set of points (scaled features), exactly and fast; chooses a model by its worth."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Neighbours:
         self._largest_norm = math.sqrt(largest)
 
     def nearest(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the k nearest points' rows, (k,) int64 by distance and then row, and their distances, (k,) float64.
+        """Return rows of the k nearest points, (k,) int64, by distance and then row, and their distances, (k,) float64.
 
         x: (features,) float32, finite; 1 <= k <= n. Raises ValueError otherwise.
         """
@@ -83,7 +83,7 @@ class Neighbours:
         return rows[best], np.sqrt(squared[best])
 
     def nearest_set(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `nearest` returns, in row order, which is faster than sorting many neighbours."""
+        """Return what `nearest` returns, but in row order: for many neighbours this is faster, as nothing is sorted."""
         rows, squared = self._measure_candidates(x, k)
         if len(rows) > k:
             farthest = np.partition(squared, k - 1)[k - 1]
@@ -93,7 +93,7 @@ class Neighbours:
         return rows, np.sqrt(squared)
 
     def _measure_candidates(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the candidates in row order and their squared distances. Raises ValueError, see `nearest`."""
+        """Return, in order, rows of all points that may be among the k nearest, and their squared distances to x."""
         n, features = self.points.shape
         exact = np.asarray(x, np.float32).astype(np.float64)
         if exact.shape != (features,) or not 1 <= k <= n:
@@ -115,7 +115,7 @@ class Neighbours:
         return rows, distances
 
     def _candidates(self, x: NDArray[np.float64], norm: float, k: int) -> NDArray[np.int64]:
-        """Return, in order, every row that float32 cannot exclude from the k nearest."""
+        """Return, in order, the row of every point that float32 cannot exclude from the k nearest. norm: of x."""
         n, features = self.points.shape
         scale = self._largest_norm * (self._largest_norm + 2 * norm)
         if not scale < FLOAT32_SAFE:
@@ -138,10 +138,10 @@ class Neighbours:
 
 
 def worthiest(chances: NDArray[np.floating], costs: NDArray[np.floating], price: float) -> NDArray[np.int64]:
-    """Return, for each row, the place of the model or path with the largest chance minus price times cost.
+    """Return (...,) int64: the index of the model or path with the largest chance - price * cost, of equals the first.
 
     chances: (..., models), probability that each is right. costs: (models,) or (..., models), ms or mJ, 0 for a model
-    that has run. price: the chance that one ms or mJ must gain. Of equals the first. Returns (...,) int64.
+    that has run. price: exchange rate, the probability of being right that must be gained for one more ms or mJ.
     """
     worth: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
     return worth

@@ -1,4 +1,4 @@
-"""The paths that a chain chooses among, single models and cascades of two, with their results on cached images."""
+"""The paths that a chain chooses among: single models and cascades of two, with their results on known images."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from jetsel.premodel.cascades import FittedCascade, Outputs, replay_cascade
 from jetsel.premodel.neighbours import worthiest
 
-STOPPING = (0.2, 0.4, 0.6, 0.8)  # shares of the images that the first model of a cascade answers
+STOPPING = (0.2, 0.4, 0.6, 0.8)  # shares of the images that a cascade's first model answers alone
 MOST_PATHS = 30
 PRICES = np.geomspace(0.003, 4.0, 30)
-"""Share of right answers per cost of the most expensive model; a chain is fitted and evaluated at each price."""
+"""Prices of cost: the share of right answers that must be gained to pay for the most expensive model's cost."""
 BLOCK = 64  # images at a time, so that their neighbours' columns fit the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
 class PathTable:
-    """Results of P paths on n images. right: (n, P), whether the answer is right. ran: (n, P, m), which models run."""
+    """Results of P paths on n images. right: (n, P), whether the answer is right. ran: (n, P, m), which models ran."""
 
     paths: tuple[FittedCascade, ...]
     right: NDArray[np.bool_]
@@ -28,23 +28,23 @@ class PathTable:
 
     @classmethod
     def evaluate(cls, paths: Sequence[FittedCascade], outputs: Outputs) -> PathTable:
-        """Return the table of these paths on the images of `outputs`."""
+        """Run these paths on the images of `outputs`."""
         outcomes = [replay_cascade(path, outputs) for path in paths]
         return cls(
             tuple(paths), np.stack([right for right, _ in outcomes], 1), np.stack([ran for _, ran in outcomes], 1)
         )
 
     def take(self, rows: NDArray[np.int64]) -> PathTable:
-        """Return the table of these rows, in their order."""
+        """Return the results on the images of these rows, in their order."""
         return PathTable(self.paths, self.right[rows], self.ran[rows])
 
     def cost(self, costs: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return the cost of each path on each image, (n, P). costs: of each model, (m,)."""
+        """Return the cost of each path on each image, (n, P). costs: (m,), of each model, in ms or mJ."""
         return (self.ran @ costs).astype(np.float32)
 
 
 def possible_paths(outputs: Outputs) -> list[FittedCascade]:
-    """Return each model alone, and each pair at four thresholds."""
+    """Return each model alone, and each pair of models at the four thresholds of STOPPING."""
     models = range(len(outputs.costs))
     paths = [FittedCascade((model,), (0.0,)) for model in models]
     for first in models:
@@ -54,9 +54,9 @@ def possible_paths(outputs: Outputs) -> list[FittedCascade]:
 
 
 def select_paths(outputs: Outputs, neighbours: NDArray[np.int64]) -> PathTable:
-    """Return the paths that are chosen most often, at most 30: by neighbours of a sample, and by all images.
+    """Return the at most 30 paths that a chain would choose most often, over all PRICES and q sample images.
 
-    neighbours: (q, k), the rows of the k neighbours of q sample images.
+    neighbours: (q, k), rows of the k nearest images of each sample. The choice by the means over all images counts too.
     """
     table = PathTable.evaluate(possible_paths(outputs), outputs)
     cost, prices = table.cost(outputs.costs), PRICES / outputs.costs.max()
@@ -72,9 +72,9 @@ def select_paths(outputs: Outputs, neighbours: NDArray[np.int64]) -> PathTable:
 def neighbour_means(
     right: NDArray[np.bool_], cost: NDArray[np.float32], neighbours: NDArray[np.int64], ks: Sequence[int]
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Return for each k the share of right answers and the mean cost among the k nearest, (q, P) each.
+    """Return, for each k, the paths' shares of right answers and mean costs over the k nearest images, (q, P) each.
 
-    right, cost: (n, P), on the cached images. near: (q, most), their rows, nearest first. ks: rising.
+    right, cost: (n, P), on all n images. neighbours: (q, largest k), rows of the nearest, nearest first. ks: rising.
     """
     shape = len(neighbours), right.shape[1]
     means_by_k = [(np.empty(shape, np.float32), np.empty(shape, np.float32)) for _ in ks]

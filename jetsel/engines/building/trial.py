@@ -22,7 +22,7 @@ Run = Callable[[Array], tuple[Array, float | None]]
 """Takes (n, 3, height, width) float32; returns logits (n, classes) float32, and the device's own time in ms or None."""
 
 _BATCH_SIZE = 8  # images, if the model takes any number
-ENOUGH = 50  # images: with fewer, one ambiguous image could decide
+ENOUGH = 50  # images for LEAST_AGREEMENT: with fewer, one ambiguous image could decide
 LEAST_AGREEMENT = {"fp32": 0.98, "fp16": 0.98, "int8": 0.95}
 LARGEST_DIFFERENCE = {"fp32": 0.05, "fp16": 0.05, "int8": 0.25}
 """As a share of the range of ONNX Runtime's logits, if images are few. fp32 may run as TF32, with the precision of
@@ -30,11 +30,11 @@ fp16."""
 
 
 class Photographs(Protocol[T_co]):
-    """A collection of images, which is read anew at each iteration."""
+    """A collection of images, which are read again at each iteration."""
 
     @property
     def source(self) -> str:
-        """Name of the collection, for people."""
+        """Where the images come from, for error messages and records."""
 
     def __len__(self) -> int: ...
 
@@ -46,7 +46,7 @@ Inputs = Photographs[Array]
 
 
 def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -> Check:
-    """Run every image with `run`, and with ONNX Runtime on the model's file.
+    """Run every image with `run`, the new engine, and with ONNX Runtime on the model's file; return the differences.
 
     run: takes at most `max_batch` images (None: any number). Each image runs alone, and the first ones also as a batch.
     Raises what `run` raises, and EngineFailedError.
@@ -82,15 +82,14 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
 
 
 def reason_to_reject(check: Check, precision: Precision) -> str | None:
-    """Return why a model with these results may not be used, None if it may."""
+    """Return why an engine of this precision with these results may not be used; None if it may."""
     where = f"on {check.photographs} images ({check.source})"
     if check.photographs >= ENOUGH:
         lowest = LEAST_AGREEMENT[precision]
         if check.agreement >= lowest:
             return None
-        return (
-            f"{where} its top-1 agreement with ONNX Runtime is {check.agreement:.1%}, and the minimum is {lowest:.0%}"
-        )
+        agreement = f"{where} its top-1 agreement with ONNX Runtime is {check.agreement:.1%}"
+        return f"{agreement}, and the minimum is {lowest:.0%}"
     limit = LARGEST_DIFFERENCE[precision] * check.spread
     if check.largest_difference <= limit:  # false for NaN
         return None

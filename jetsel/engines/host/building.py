@@ -11,14 +11,14 @@ from .messages import Refusal
 
 
 class EngineBuild:
-    """One build. notes: facts for the owner, one sentence each."""
+    """One build, by a request of kind "build" (docs/engine-host.md). notes: sentences for the model's owner."""
 
     def __init__(self, trt: Any, log: Any, logger: Any, request: Dict[str, Any]) -> None:
         self._trt, self._log, self._logger, self._request = trt, log, logger, request
         self.notes: List[str] = []
 
     def run(self) -> Dict[str, Any]:
-        """Build, write the plan, and return the reply; raises Refusal."""
+        """Build the engine, write it to the plan file, and return the reply's fields; raises Refusal."""
         began = time.monotonic()
         self._log.clear()
         try:
@@ -47,7 +47,7 @@ class EngineBuild:
         }
 
     def _parse(self) -> Any:
-        """Return the network of the ONNX file; raises Refusal."""
+        """Return TensorRT's network for the ONNX file; raises Refusal with its errors."""
         flags, kinds = 0, self._trt.NetworkDefinitionCreationFlag
         if hasattr(kinds, "EXPLICIT_BATCH"):
             flags |= 1 << int(kinds.EXPLICIT_BATCH)
@@ -61,12 +61,12 @@ class EngineBuild:
         return network
 
     def _is_typed(self) -> bool:
-        """Return whether the network keeps the ONNX file's types: for FP16 files, if this TensorRT can."""
+        """Return whether the network is strongly typed: keeps the ONNX file's FP16, if this TensorRT can."""
         is_supported = hasattr(self._trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
         return is_supported and self._request["precision"] == "fp16" and bool(self._request["is_half"])
 
     def _set_input_shape(self, network: Any) -> None:
-        """Fix the image's size; for a free batch, add a profile from one image to max_batch. Raises Refusal."""
+        """Fix the image's size; if the batch size is variable, allow 1 to max_batch images. Raises Refusal."""
         image = network.get_input(0)
         shape, expected = list(image.shape), [3, *self._request["input_px"]]
         if len(shape) != 4 or any(side not in (-1, wanted) for side, wanted in zip(shape[1:], expected)):
@@ -92,6 +92,7 @@ class EngineBuild:
             raise Refusal("unsupported", f"TensorRT {self._trt.__version__} builds fp16 engines only from an FP16 file")
 
     def _set_flag(self, name: str) -> bool:
+        """Set a flag of the builder, and return True; False if this TensorRT does not have it."""
         flag = getattr(self._trt.BuilderFlag, name, None)
         if flag is not None:
             self._config.set_flag(flag)
@@ -105,7 +106,7 @@ class EngineBuild:
             self._config.max_workspace_size = size_bytes
 
     def _use_timings(self) -> bool:
-        """Use timings of earlier builds, or none if TensorRT refuses those; return whether to save new ones."""
+        """Reuse kernel timings of earlier builds, if TensorRT accepts the file; return whether to save new ones."""
         path = Path(self._request["timing_cache"])
         for content in (path.read_bytes() if path.exists() else b"", b""):
             cache = self._config.create_timing_cache(content)
@@ -116,7 +117,7 @@ class EngineBuild:
         return False
 
     def _build(self, network: Any) -> bytes:
-        """Return the plan; if the build without cuDNN and cuBLAS fails, try again with them."""
+        """Return the built engine; if the build without cuDNN and cuBLAS fails, try again with them. Raises Refusal."""
         all_sources = self._exclude_libraries() if self._request["lean_tactics"] else None
         plan = self._builder.build_serialized_network(network, self._config)
         if plan is None and all_sources is not None:
@@ -129,7 +130,7 @@ class EngineBuild:
         return bytes(plan)
 
     def _exclude_libraries(self) -> Optional[int]:
-        """Exclude cuDNN and cuBLAS, which take hundreds of megabytes; return the previous tactic sources."""
+        """Exclude cuDNN and cuBLAS, which take much memory; return the previous tactic sources, None if unchanged."""
         kinds = self._trt.TacticSource
         all_sources = lean = int(self._config.get_tactic_sources())
         for library in ("CUBLAS", "CUBLAS_LT", "CUDNN"):

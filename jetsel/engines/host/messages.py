@@ -8,12 +8,12 @@ import struct
 import sys
 from typing import Any, Dict, Optional
 
-MAX_TEXT = 2000  # most characters of a reason
+MAX_TEXT = 2000  # characters of an error message or log line
 HEADER = struct.Struct("!I")
 
 
 class Refusal(Exception):
-    """A request cannot be done; the reply is {"ok": false, "code", "message"}, and the message has the repair."""
+    """A request cannot be done. The reply is {"ok": false, "code", "message"}; the message names the repair."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -21,15 +21,15 @@ class Refusal(Exception):
 
 
 class DeviceFailed(Exception):
-    """The device failed and this process cannot recover: it replies, and ends."""
+    """The GPU failed and this process cannot recover: it sends the reply with code "poisoned", and ends."""
 
 
 class DaemonGone(Exception):
-    """The daemon has ended, or sent an unreadable message."""
+    """The daemon has ended, or sent an unreadable message; this process ends."""
 
 
 class Channel:
-    """Messages over the socket: four bytes of length, big-endian, then one JSON object."""
+    """Sends and receives messages over the socket: four bytes of length, big-endian, then one JSON object."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -57,7 +57,7 @@ class Channel:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, bounded."""
+    """Return the text on one line, cut to MAX_TEXT characters."""
     return " ".join(text.split())[:MAX_TEXT]
 
 

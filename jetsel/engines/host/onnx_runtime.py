@@ -9,7 +9,7 @@ from .messages import Refusal, first_line
 
 
 class OnnxRuntime(Runtime):
-    """ONNX Runtime with its processor provider."""
+    """ONNX Runtime on the processor."""
 
     def __init__(self) -> None:
         # From 1.31 on ONNX Runtime sends telemetry to its maker, unless this is set before the import.
@@ -33,7 +33,7 @@ class OnnxRuntime(Runtime):
 
 
 class OnnxModel(HostModel):
-    """One session of ONNX Runtime."""
+    """One model in a session of ONNX Runtime; raises Refusal if it has no output named logits."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -48,6 +48,6 @@ class OnnxModel(HostModel):
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
         try:
             outputs = self._session.run(self._outputs, {self._input: batch})
-        except Exception as error:  # as above
+        except Exception as error:  # see above: no common base
             raise Refusal("infer-failed", f"inference failed: {first_line(error)}") from None
         return outputs[0], outputs[1] if len(outputs) > 1 else None, None

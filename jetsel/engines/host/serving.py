@@ -25,7 +25,7 @@ NEEDED = {"onnxruntime": ("numpy", "onnxruntime"), "tensorrt": ("numpy", "tensor
 
 
 class Host:
-    """The loaded models, and the answer to each kind of message."""
+    """The loaded models, by the numbers that the daemon gave them, and a method that answers each kind of request."""
 
     def __init__(self, backend: str, channel: Channel) -> None:
         self._channel = channel
@@ -59,7 +59,7 @@ class Host:
         return status
 
     def _answer(self, request: Dict[str, Any]) -> Optional[int]:
-        """Answer one request; return the exit status if it was the last one, else None."""
+        """Answer one request; return the exit status if the process must end, else None."""
         status = 0 if request["do"] == "quit" else None
         try:
             reply = dict(self._kinds[request["do"]](request), ok=True)
@@ -77,6 +77,7 @@ class Host:
         return status
 
     def _hello(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Start the backend and map the shared memory; return versions and GPU."""
         _check_modules(self._backend)
         import numpy
 
@@ -90,6 +91,7 @@ class Host:
         return dict(versions, protocol=PROTOCOL, python=platform.python_version(), backend=self._backend)
 
     def _load(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Load and try a model, in place of the one with its number; return its limits and the memory that it took."""
         content = _read_file(request["path"], request["sha256"])
         self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "would be left after loading")
         before = self._runtime.held_bytes()
@@ -112,7 +114,7 @@ class Host:
         return dict(info, cost_bytes=after - before if is_known else None)
 
     def _check_reserve(self, more_bytes: int, when: str) -> None:
-        """Raise Refusal if less than the reserve would be left."""
+        """Raise Refusal if another more_bytes would leave less than the reserve. when: for the message."""
         available = self._runtime.available_bytes()
         if available is not None and available - more_bytes < self._reserve_bytes:
             left_mb, reserve_mb = (available - more_bytes) / 1e6, self._reserve_bytes / 1e6
@@ -123,7 +125,7 @@ class Host:
             )
 
     def _warm_up(self, model: HostModel, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Run a fixed pattern twice and check the outputs; return their widths and a run's ms. Raises Refusal."""
+        """Run a fixed pattern twice, check the outputs; return their widths and the second run's ms. Raises Refusal."""
         import numpy
 
         height, width = request["input_px"]
@@ -151,6 +153,7 @@ class Host:
         return {}
 
     def _infer(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Run a model on the input in the shared memory, and write logits, then embedding, to the output there."""
         began = time.perf_counter()
         self._shared.grow(request["memory_bytes"])
         model = self._models.get(request["model"])
@@ -180,7 +183,7 @@ class Host:
 
 
 def _check_modules(backend: str) -> None:
-    """Raise Refusal with every module that the backend needs and this interpreter cannot import, and the reason."""
+    """Raise Refusal with each module that the backend needs and this interpreter cannot import, and why."""
     missing = {}
     for name in NEEDED[backend]:
         try:
@@ -193,6 +196,7 @@ def _check_modules(backend: str) -> None:
 
 
 def _read_file(path: str, sha256: str) -> bytes:
+    """Return a file's content; raises Refusal if it cannot be read or has another hash."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -203,7 +207,7 @@ def _read_file(path: str, sha256: str) -> bytes:
 
 
 def main(arguments: List[str]) -> int:
-    """Run the host; return the exit status."""
+    """Run the host with these command-line arguments; return the exit status."""
     parser = argparse.ArgumentParser(prog="host", description="The engine host of jetsel; the daemon starts it.")
     parser.add_argument("--backend", choices=sorted(RUNTIMES), required=True)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")

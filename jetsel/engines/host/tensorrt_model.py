@@ -7,11 +7,11 @@ from .backend import HostModel
 from .gpu import Gpu
 from .messages import DeviceFailed, Refusal
 
-Tensor = collections.namedtuple("Tensor", "name is_input shape dtype")  # shape: -1 for a variable extent
+Tensor = collections.namedtuple("Tensor", "name is_input shape dtype")  # shape: -1 for a variable side
 
 
 class ByBinding:
-    """Tensors of an engine in TensorRT 8.0 to 8.4, addressed by the index of a binding."""
+    """The calls of TensorRT 8.0 to 8.4, which address an engine's inputs and outputs by index ("binding")."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
@@ -26,11 +26,11 @@ class ByBinding:
         ]
 
     def profile(self, name: str) -> Any:
-        """Return the smallest, best and largest shape of an input."""
+        """Return the smallest, best and largest shape that an input may have."""
         return self._engine.get_profile_shape(0, self._index(name))
 
     def enqueue(self, context: Any, name: str, shape: Tuple[int, ...], addresses: Dict[str, int], stream: int) -> bool:
-        """Queue one run for this shape of the named input; return whether TensorRT accepted it."""
+        """Queue a run on a CUDA stream, with the input `name` in this shape; return whether TensorRT accepted it."""
         if not context.set_binding_shape(self._index(name), shape):
             return False
         return bool(context.execute_async_v2([addresses[tensor.name] for tensor in self.tensors], stream))
@@ -40,7 +40,7 @@ class ByBinding:
 
 
 class ByName:
-    """Tensors of an engine in TensorRT 8.5 and later, addressed by name. See ByBinding."""
+    """The calls of TensorRT 8.5 and later, which address inputs and outputs by name. Same methods as ByBinding."""
 
     def __init__(self, engine: Any, trt: Any) -> None:
         self._engine = engine
@@ -64,13 +64,13 @@ class ByName:
 
 
 class TensorRTModel(HostModel):
-    """One engine: its context, its GPU memory, and page-locked memory for its outputs."""
+    """One engine: its execution context, its GPU memory, and page-locked memory for its outputs."""
 
     def __init__(self, trt: Any, gpu: Gpu, log: Any, engine: Any, input_px: List[int]) -> None:
         self._gpu, self._log, self._engine = gpu, log, engine
         self._calls: Any = ByName(engine, trt) if hasattr(engine, "num_io_tensors") else ByBinding(engine)
-        self._buffers: Dict[str, Any] = {}
-        self._host_outputs: Dict[str, Tuple[Any, Any]] = {}
+        self._buffers: Dict[str, Any] = {}  # GPU memory of each input and output
+        self._host_outputs: Dict[str, Tuple[Any, Any]] = {}  # page-locked array, and GPU memory
         self._context: Any = None
         try:
             self._check_input(trt, [3, *input_px])
@@ -83,7 +83,7 @@ class TensorRTModel(HostModel):
         self._addresses = {name: int(memory) for name, memory in self._buffers.items()}
 
     def _check_input(self, trt: Any, expected: List[int]) -> None:
-        """Read the input's name, type and batch limits; raises Refusal if it does not fit the model."""
+        """Read the input's name, type and batch limits; raises Refusal unless its shape is (n, *expected)."""
         inputs = [tensor for tensor in self._calls.tensors if tensor.is_input]
         if len(inputs) != 1 or list(inputs[0].shape[1:]) != expected:
             shapes, required = [tensor.shape for tensor in inputs], ["n", *expected]
@@ -96,7 +96,7 @@ class TensorRTModel(HostModel):
             self._min_batch, self.max_batch = int(smallest[0]), int(largest[0])
 
     def _outputs(self) -> Dict[str, Any]:
-        """Return {"logits": Tensor}, and "embedding" if it has one; raises Refusal."""
+        """Return the outputs by name: "logits", and "embedding" if it has one; raises Refusal if they are others."""
         outputs = {tensor.name: tensor for tensor in self._calls.tensors if not tensor.is_input}
         shapes = {name: tensor.shape for name, tensor in outputs.items()}
         are_rows = all(len(shape) == 2 and shape[0] == self._shape[0] and shape[1] > 0 for shape in shapes.values())
@@ -106,7 +106,7 @@ class TensorRTModel(HostModel):
         return outputs
 
     def _create_context(self, trt: Any) -> None:
-        """Create the execution context, on the shared scratch memory; raises Refusal."""
+        """Create the execution context, which uses the shared working memory; raises Refusal."""
         self._log.clear()
         engine, size_bytes = self._engine, getattr(self._engine, "device_memory_size_v2", None)
         self.scratch_bytes = int(engine.device_memory_size if size_bytes is None else size_bytes)
@@ -120,6 +120,7 @@ class TensorRTModel(HostModel):
         self._gpu.scratch.assign(self._context, self.scratch_bytes)
 
     def _allocate(self, trt: Any, outputs: Dict[str, Any]) -> None:
+        """Allocate memory for max_batch images: on the GPU, and page-locked for the outputs; raises Refusal."""
         import numpy
 
         rows = self.max_batch or 1
@@ -131,7 +132,7 @@ class TensorRTModel(HostModel):
             self._host_outputs[name] = (empty, self._buffers[name])
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
-        """See HostModel.run. If the batch is smaller than the engine's, the engine's other rows are ignored."""
+        """See HostModel.run. If the batch is below the engine's smallest, results of the other rows are ignored."""
         gpu, count = self._gpu, len(batch)
         shape = (max(count, self._min_batch), *self._shape[1:])
         self._log.clear()
@@ -163,7 +164,7 @@ class TensorRTModel(HostModel):
 
 
 def _numpy_name(trt: Any, tensor: Any) -> str:
-    # Not trt.nptype, which up to 8.5 fails with numpy 1.24 and later.
+    """Return the tensor's dtype for numpy; not by trt.nptype, which up to 8.5 fails with numpy 1.24 and later."""
     for kind, name in ((trt.float32, "float32"), (trt.float16, "float16")):
         if tensor.dtype == kind:
             return name

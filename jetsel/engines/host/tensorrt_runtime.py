@@ -1,4 +1,4 @@
-"""TensorRT on the first GPU: its log, and the engines that it loads or refuses."""
+"""TensorRT on the first GPU: its log, and the loading and building of engines."""
 
 import contextlib
 import importlib
@@ -13,7 +13,7 @@ from .tensorrt_model import TensorRTModel
 
 
 class TensorRTLog:
-    """TensorRT's messages: warnings and errors go to the daemon's log, the last error into the next refusal."""
+    """TensorRT's messages. Warnings and errors go to the daemon's log; the last error explains why a call failed."""
 
     ERROR, WARNING = 1, 2  # of ILogger::Severity: 0 is an internal error, 3 information, 4 verbose
 
@@ -21,7 +21,7 @@ class TensorRTLog:
         self._error = ""
 
     def add(self, severity: int, text: str) -> None:
-        """Note one line. TensorRT calls this from any thread, and must not receive an exception."""
+        """Note one message. TensorRT calls this from any thread, and must not receive an exception."""
         line = one_line(text)
         if severity <= self.ERROR:
             self._error = line
@@ -34,11 +34,11 @@ class TensorRTLog:
         self._error = ""
 
     def reason(self) -> str:
-        """Return the last error."""
+        """Return the last error since `clear`, the reason of the failed call."""
         return self._error or "TensorRT gives no reason"
 
     def logger(self, trt: Any) -> Any:
-        """Return a logger for TensorRT that passes every line to `add`."""
+        """Return a logger for TensorRT (ILogger) that passes every message to `add`."""
         add = self.add
 
         class Logger(trt.ILogger):  # type: ignore[misc]
@@ -49,7 +49,7 @@ class TensorRTLog:
 
 
 class TensorRTRuntime(Runtime):
-    """TensorRT in one CUDA context that the host's only thread owns."""
+    """TensorRT in one CUDA context that the host's only thread owns; Refusal if TensorRT or CUDA does not start."""
 
     def __init__(self) -> None:
         self._trt: Any = importlib.import_module("tensorrt")
@@ -70,11 +70,10 @@ class TensorRTRuntime(Runtime):
         return {"version": str(self._trt.__version__), "libraries": libraries, "gpu": self._gpu.describe()}
 
     def available_bytes(self) -> Optional[int]:
-        """See Runtime.available_bytes."""
         return self._gpu.memory()[0]
 
     def held_bytes(self) -> Optional[int]:
-        """See Runtime.held_bytes: engines use the GPU's memory, so this is all that is not available."""
+        """Return all bytes that are not available, since engines take memory of the GPU, not of this process."""
         available, total = self._gpu.memory()
         return None if available is None or total is None else total - available
 
@@ -98,11 +97,11 @@ class TensorRTRuntime(Runtime):
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # deprecated flags, if there are no others
+                warnings.simplefilter("ignore", DeprecationWarning)  # flags that newer versions deprecate
                 return EngineBuild(self._trt, self._log, self._logger, request).run()
         except cuda.Error as error:
             raise DeviceFailed(f"the GPU failed during the build: {error}") from None
-        except RuntimeError as error:  # as above
+        except RuntimeError as error:  # pybind's form of TensorRT's exceptions
             raise Refusal("build-failed", f"TensorRT failed: {first_line(error)}") from None
 
     def close(self) -> None:

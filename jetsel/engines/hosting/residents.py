@@ -18,27 +18,27 @@ from jetsel.engines.hosting.running import checked_reply
 
 @dataclass(frozen=True)
 class Rules:
-    """Intervals and limits of pings, restarts and loads of a host."""
+    """Intervals and time limits by which the supervisor pings, restarts and loads a host."""
 
-    hello_s: float = 60.0
+    hello_s: float = 60.0  # limit of a start
     ping_every_s: float = 5.0  # of an idle host
-    ping_limit_s: float = 5.0
-    first_pause_s: float = 0.1  # before the second start in the window; doubled each time
+    ping_limit_s: float = 5.0  # after which it counts as hung
+    first_pause_s: float = 0.1  # before the second start in window_s; doubled each time, up to longest_pause_s
     longest_pause_s: float = 30.0
     same_failure_s: float = 2.0  # after a failed first start, another is not tried for this long
-    window_s: float = 300.0
-    load_limit_s: float = 240.0
-    most_strikes: int = 2  # deaths while loading one model, after which it is left out
+    window_s: float = 300.0  # older ends no longer lengthen the pause
+    load_limit_s: float = 240.0  # of one model
+    most_strikes: int = 2  # successive deaths of hosts while loading one model, after which it is left out
 
 
 RULES = Rules()
 
 
 class HostHistory:
-    """How hosts started and ended. Times are in seconds of the monotonic clock.
+    """How the hosts of one supervisor started and ended, and the pause before the next start.
 
-    pause_s: before the next start. restarts: number of starts after an end. last_end: how the last host ended, and
-    when. failure: why the last start failed, and when; None if it did not.
+    restarts: number of starts after an end. last_end: how the last host ended, and when (time.monotonic()); None if
+    none has. failure: why the last start failed, and when; None if it succeeded.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -50,7 +50,7 @@ class HostHistory:
         self.failure: tuple[Exception, float] | None = None
 
     def add_end(self, how: str, now_s: float) -> None:
-        """Note an end, and set the pause: none after the first in the window, then doubled up to longest_pause_s."""
+        """Note the end of a host, and set the pause: 0 after the first end in window_s, then doubled each time."""
         self.last_end = how, now_s
         self._ends_s.append(now_s)
         while now_s - self._ends_s[0] > self._rules.window_s:
@@ -63,33 +63,33 @@ log = logging.getLogger("jetsel.engines")
 
 
 class AnotherHostError(EngineDiedError):
-    """The host of this request has ended, and its successor did not receive the request."""
+    """The host that a request was meant for has ended. The request was not sent to its successor."""
 
 
 class Resident(Protocol):
-    """A model that every host must load."""
+    """A model that the supervisor loads into the host, and again into each restarted one."""
 
     name: str
 
     def load_request(self) -> dict[str, Any]:
-        """Return the request to load it."""
+        """Return the request that loads it, see docs/engine-host.md; raises EngineFailedError, EngineDiedError."""
 
     def on_loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Note that this host has loaded it."""
+        """Note that this host has loaded it. reply: the host's reply to the load."""
 
     def on_left_out(self, reason: str) -> None:
-        """Note that no host will load it again."""
+        """Note that no host will load it again, and why."""
 
     def unload(self) -> None:
         """Unload it from its host."""
 
 
 Ask = Callable[[HostProcess, str, Mapping[str, Any], float, str, StopCheck], Mapping[str, Any]]
-"""See Supervisor.ask."""
+"""Supervisor.ask: host, kind, request, limit in seconds, activity for the log, and StopCheck to the host's reply."""
 
 
 class Residents:
-    """The models to load. Any thread may call. stop_reason: returns why no model may be loaded any more, or None."""
+    """The models that each host must load, and how many hosts died while loading each. Any thread may call."""
 
     def __init__(self, ask: Ask, stop_reason: StopCheck, rules: Rules) -> None:
         self._ask = ask
@@ -99,12 +99,11 @@ class Residents:
         self._strikes: dict[Resident, int] = {}  # by model: successive hosts that died while loading it
 
     def all(self) -> list[Resident]:
-        """Return all models."""
         with self._lock:
             return list(self._strikes)
 
     def add(self, resident: Resident) -> None:
-        """Load this model in every later host."""
+        """Load this model into every later host."""
         with self._lock:
             self._strikes[resident] = 0
 
@@ -114,15 +113,15 @@ class Residents:
             self._strikes.pop(resident, None)
 
     def load(self, process: HostProcess, resident: Resident) -> None:
-        """Load a model into this host; raises EngineFailedError, EngineDiedError."""
+        """Load a model into this host; raises EngineFailedError, or EngineDiedError if the host ends."""
         request, activity = resident.load_request(), f"loading {resident.name}"
         reply = self._ask(process, "load", request, self._rules.load_limit_s, activity, self._stop_reason)
         resident.on_loaded(process, checked_reply(resident.name, reply))
 
     def load_again(self, process: HostProcess, resident: Resident) -> bool:
-        """Load a model that an earlier host held; leave it out, with the reason, if it cannot be loaded.
+        """Load a model that an earlier host held; return whether it has become available or was left out.
 
-        Return whether its state has changed.
+        It is left out, with the reason, if its load fails or if most_strikes hosts in a row died while loading it.
         """
         with self._lock:
             if resident not in self._strikes:
@@ -149,7 +148,7 @@ class Residents:
         return True
 
     def _set_strikes(self, resident: Resident, strikes: int) -> bool:
-        """Note how many hosts died of loading it; return whether it must still be loaded."""
+        """Note how many hosts in a row died while loading it; return whether it must still be loaded."""
         with self._lock:
             is_wanted = resident in self._strikes
             if is_wanted:

@@ -24,18 +24,22 @@ from jetsel.wire.status import HostStatus
 
 log = logging.getLogger("jetsel.engines")
 
-CLOSE_S = 4 * LEAVE_S  # for a ping under way, the request to exit, the exit, and the end after a kill
+CLOSE_S = 4 * LEAVE_S  # limits of a current ping, of the request to exit, of the exit, and of a kill
 
 
 class Supervisor:
-    """Supervises one host at a time. Any thread may call."""
+    """Supervises one host at a time. Any thread may call.
+
+    prepare: returns how to start a host, or raises ConfigError. changed: called, from any thread, when the host or a
+    model becomes available or unavailable.
+    """
 
     def __init__(self, prepare: Callable[[], HostStart], changed: Callable[[], None], rules: Rules = RULES) -> None:
         self._prepare = prepare
         self._changed = changed
         self._rules = rules
         self.waiting_threads: set[int] = set()  # threads in `ask`: each has a limit, and returns when the host ends
-        self._link_lock = threading.Lock()  # held while the link is used, and while a host is ended
+        self._link_lock = threading.Lock()  # held during an exchange with the host, and while a host is ended
         self._condition = threading.Condition()  # guards the fields below
         self._state: HostState = "idle"
         self.process: HostProcess | None = None  # the running host
@@ -55,10 +59,11 @@ class Supervisor:
 
     @property
     def _is_starting(self) -> bool:
+        """Whether the supervisor's thread has to start a host, or is doing so."""
         return self._state in ("starting", "restarting")
 
     def report(self) -> HostStatus:
-        """Return the state of the host, and how the previous one ended; the backend field is empty."""
+        """Return the state of the host, and how the previous one ended; `Backends.hosts` fills in the backend."""
         with self._condition:
             how, when_s = self._history.last_end or (None, None)
             ago_s = None if when_s is None else round(time.monotonic() - when_s, 3)
@@ -66,9 +71,9 @@ class Supervisor:
             return HostStatus("", self._state, self.down_reason, pid, self._history.restarts, how, ago_s)
 
     def start(self) -> HostProcess:
-        """Return the running host; start it if none runs, or wait for a restart once.
+        """Return the running host. If none runs, start one, or wait for the current restart.
 
-        Raises EngineFailedError or ConfigError with the reason.
+        Raises EngineFailedError or ConfigError with the reason if that start fails, or failed just before.
         """
         history = self._history
         with self._condition:
@@ -93,10 +98,10 @@ class Supervisor:
         activity: str,
         stop_reason: StopCheck | None = None,
     ) -> dict[str, Any]:
-        """Send this host one request and return its reply, successful or not.
+        """Send this host one request, see HostProcess.exchange, and return its reply, also a failure.
 
-        activity: for the log, as in "running m". stop_reason: see HostProcess.exchange. Raises EngineDiedError if the
-        host died, hung, or has been replaced.
+        If the host dies or exceeds limit_s, end it and request a restart. activity: for the log, such as "running m".
+        Raises EngineDiedError if the host died, hung, or has been replaced.
         """
         thread = threading.get_ident()
         self.waiting_threads.add(thread)
@@ -116,7 +121,7 @@ class Supervisor:
         return reply
 
     def load(self, resident: Resident) -> None:
-        """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
+        """Load a model now and into every later host; raises EngineFailedError or ConfigError with the reason."""
         self.residents.add(resident)  # first, so that a host that starts now loads it; a second load does no harm
         try:
             try:
@@ -134,7 +139,7 @@ class Supervisor:
             raise
 
     def close(self) -> None:
-        """Stop the host and the supervisor; kill a host that is only starting."""
+        """Stop the host and the supervisor's thread; a host that is still starting is killed."""
         with self._condition:
             if self._closing:
                 return
@@ -147,9 +152,8 @@ class Supervisor:
         else:
             self._event_fd.close()
 
-    # In the supervisor's thread.
-
     def _run(self) -> None:
+        """Start, watch and restart hosts until `close`."""
         while not self._closing:
             if self._is_starting:
                 with self._link_lock:  # held by the thread that ends the previous host
@@ -166,7 +170,7 @@ class Supervisor:
             process.leave()
 
     def _watch(self) -> None:
-        """Sleep until an event or the host's end; ping an idle host."""
+        """Sleep until an event, the host's end or the next ping; ping an idle host, and end one that has failed."""
         process = self.process
         host_fd = -1 if process is None else process.fd
         if process is None or host_fd < 0:
@@ -184,18 +188,21 @@ class Supervisor:
                 self.ask(process, "ping", {}, self._rules.ping_limit_s, "idle")
 
     def _sleep(self, limit_s: float | None, host_fd: int | None = None) -> bool:
-        """Sleep until an event, the limit, or the end of the host at host_fd; return whether the host ended."""
+        """Sleep until `_event_fd` is set, for limit_s (None: no limit), or until the host with the socket host_fd ends.
+
+        Return whether the host has ended.
+        """
         poll = select.poll()
         poll.register(self._event_fd.fd, select.POLLIN)
         if host_fd is not None:
-            poll.register(host_fd, 0)  # only its end
+            poll.register(host_fd, 0)  # no event mask: only the end of the connection wakes
         ready = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
         if self._event_fd.fd in ready:
             self._event_fd.clear()
         return host_fd in ready
 
     def _end_failed_host(self, process: HostProcess, error: LinkBrokenError, activity: str) -> None:
-        """End a host that died or hangs, and request a restart. The caller holds `_link_lock`."""
+        """End a host that died or hangs, log it, and request a restart. The caller holds `_link_lock`."""
         with self._condition:  # first, because ending it may take seconds, in which no caller should queue
             if self.process is not process:
                 return
@@ -212,7 +219,7 @@ class Supervisor:
         self._add_end(f"the engine host ended while {activity}: {how}")
 
     def _add_end(self, reason: str) -> None:
-        """Note the end of a host, and request a restart."""
+        """Note the end of a host, and wake the supervisor's thread, which restarts it after a pause."""
         with self._condition:
             self._history.add_end(reason, time.monotonic())
             self.down_reason = f"{reason}; it is being started again"
@@ -224,6 +231,7 @@ class Supervisor:
         return "it is no longer needed" if self._closing else None
 
     def _start_host(self) -> None:
+        """Start a host and load all models into it. If it fails, the next `start` tries again; a restart repeats."""
         began_s, is_restart = time.monotonic(), self.is_returning
         try:
             process = HostProcess(self._prepare(), self._stop_reason)
