@@ -87,6 +87,7 @@ class HeadedEngine:
         return getattr(self._backbone, name)
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
+        """Return the head's logits for the backbone's embedding; see Engine.infer."""
         output = self._backbone.infer(*parts)
         if output.embedding is None or output.embedding.shape[1:] != self._head.weights.shape[:1]:
             raise EngineFailedError(f"{self.name}: its backbone gives no embedding for this head: train the head again")

@@ -16,8 +16,7 @@ from jetsel.base.weights import Weights
 from jetsel.wire.status import HostStatus
 
 SAME_ANSWER = 0.1
-"""Tolerance as a share of the logits' range: 8-bit models that scale a whole batch differ by 0.005, half precision by
-less."""
+"""Tolerance as a share of the logits' range; 8-bit models that scale a whole batch differ by 0.005, others by less."""
 ROUNDING = 1e-3  # as a share of the largest logit, in case all are alike
 
 
@@ -51,6 +50,7 @@ class CallerLimiter:
             return True
 
     def leave(self) -> None:
+        """Count out a caller that `enter` admitted."""
         with self._lock:
             self._running -= 1
 

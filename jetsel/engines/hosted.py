@@ -87,13 +87,13 @@ class HostedEngine:
         self.caller_limiter: CallerLimiter | None = backend.caller_limiter
         self.max_batch: int | None = None
         self.cost_bytes: int | None = None  # memory that its load took; None if unknown
-        self._number = next(backend.model_numbers)
+        self._number = next(backend.model_numbers)  # by which the host knows it
         self._weights = weights
         self._supervisor = backend.supervisor
         self._current_request = functools.partial(backend.load_request, weights, threads)
-        self._loaded_request: Mapping[str, Any] = {}
-        self._hosted: tuple[HostProcess, HostedModel] | None = None
-        self._left_out: str | None = None
+        self._loaded_request: Mapping[str, Any] = {}  # of the last load
+        self._hosted: tuple[HostProcess, HostedModel] | None = None  # the last host that loaded it
+        self._left_out: str | None = None  # why no host will load it again
         self._closed = False
         self._usual_s: float | None = None  # running mean of a run's time
 
@@ -121,12 +121,14 @@ class HostedEngine:
 
     @property
     def unavailable(self) -> str | None:
+        """Why it cannot run: it was left out, or the running host has not loaded it; None if it can."""
         if self._left_out is not None or self._process is self._supervisor.process:
             return self._left_out
         return self._supervisor.down_reason or "the engine host is loading it again"
 
     @property
     def is_returning(self) -> bool:
+        """Whether a new host is starting, or has not loaded it yet."""
         supervisor = self._supervisor
         return self._left_out is None and (supervisor.is_returning or supervisor.process not in (None, self._process))
 

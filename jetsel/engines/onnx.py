@@ -16,6 +16,7 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines.base import CallerLimiter, EngineFailedError, Output
 
+_Session = onnxruntime.InferenceSession
 _OUTPUTS = ["logits", "embedding"]
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
 """ONNX Runtime's messages if memory runs out: in its arena (core/framework/bfc_arena.cc), or in the C++ library."""
@@ -28,9 +29,11 @@ class OnnxBackend:
     """Runs models in this process. Engines of the same file share one session, and so one copy of its weights."""
 
     def __init__(self, _settings: HostSettings, _changed: Callable[[], None]) -> None:
-        self._sessions: WeakValueDictionary[tuple[Path, str, int], onnxruntime.InferenceSession] = WeakValueDictionary()
+        # By path, hash and number of threads, for as long as an engine uses it.
+        self._sessions: WeakValueDictionary[tuple[Path, str, int], _Session] = WeakValueDictionary()
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> OnnxEngine:
+        """Load a model, see Backend.open; engines of the same file and number of threads share a session."""
         key = weights.path, weights.sha256, threads
         session = self._sessions.get(key)
         engine = OnnxEngine(weights.name, weights.path, concurrency=concurrency, threads=threads, session=session)
@@ -38,7 +41,7 @@ class OnnxBackend:
         return engine
 
     def waiting_threads(self) -> frozenset[int]:
-        return frozenset()
+        return frozenset()  # no other process is waited for
 
     def report(self) -> None:
         """Return None: there is no engine host."""
@@ -56,13 +59,7 @@ class OnnxEngine:
     returns_within_s = 0.0
 
     def __init__(
-        self,
-        name: str,
-        path: Path,
-        *,
-        concurrency: int,
-        threads: int,
-        session: onnxruntime.InferenceSession | None = None,
+        self, name: str, path: Path, *, concurrency: int, threads: int, session: _Session | None = None
     ) -> None:
         """Use `session`, which must be of this file and number of threads; None: load the file into a new one."""
         self.name = name
@@ -75,7 +72,7 @@ class OnnxEngine:
         self._input = session.get_inputs()[0].name
         batch_shape = session.get_inputs()[0].shape[:1]
         self.max_batch = batch_shape[0] if batch_shape and isinstance(batch_shape[0], int) else None
-        self.session: onnxruntime.InferenceSession | None = session
+        self.session: _Session | None = session
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """See Engine.infer. Also raises MemoryError if ONNX Runtime gets no memory for this batch."""
@@ -106,7 +103,7 @@ def _has_vnni() -> bool:
     return not flags.isdisjoint({"avx512_vnni", "avx_vnni", "amx_int8"})
 
 
-def _load_session(name: str, path: Path, threads: int) -> onnxruntime.InferenceSession:
+def _load_session(name: str, path: Path, threads: int) -> _Session:
     """Load an ONNX file; raises EngineFailedError if that fails, or if it has no output named logits."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

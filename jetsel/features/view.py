@@ -158,6 +158,7 @@ class View:
 
     @cached_property
     def gray_moments(self) -> Moments:
+        """Mean and standard deviation of the grey levels."""
         return moments(self.gray)
 
     @cached_property

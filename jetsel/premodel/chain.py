@@ -28,7 +28,7 @@ class Chain:
     def __init__(
         self, neighbours: Neighbours, scaling: Scaling, right: NDArray[np.bool_], cost: NDArray[np.float32], k: int
     ) -> None:
-        """Store whether each path is right on each of the n images, and its cost there, (n, P) each.
+        """Store whether each of P paths is right on each of n images, and its cost there, (n, P) each.
 
         neighbours: the n images' scaled features. k: number of neighbours, 1 to n. Raises ValueError for other shapes.
         """

@@ -97,9 +97,9 @@ class Scratch:
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._contexts: List[Any] = []
-        self._memory: Any = None
-        self._size = 0
+        self._contexts: List[Any] = []  # that use the buffer
+        self._memory: Any = None  # the buffer; None before the first context
+        self._size = 0  # in bytes
 
     def assign(self, context: Any, size_bytes: int) -> None:
         """Let a TensorRT execution context use the buffer, enlarged if necessary; raises Refusal if memory runs out."""

@@ -20,6 +20,7 @@ class OnnxRuntime(Runtime):
         return {"version": str(self._onnxruntime.__version__), "libraries": {}, "gpu": None}
 
     def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
+        """Load a model from an ONNX file's content; raises Refusal."""
         options = self._onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(request.get("threads") or 1)
         options.inter_op_num_threads = 1

@@ -31,15 +31,15 @@ class Host:
         self._channel = channel
         self._backend = backend
         self._models: Dict[int, HostModel] = {}
-        self._runtime: Any = None
-        self._shared: Any = None
-        self._reserve_bytes = 0
+        self._runtime: Any = None  # Runtime, after hello
+        self._shared: Any = None  # SharedMemory, after hello
+        self._reserve_bytes = 0  # memory that loads must leave free
         self._kinds: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
             "hello": self._hello,
             "load": self._load,
             "unload": self._unload,
             "infer": self._infer,
-            "build": self._build,
+            "build": lambda request: self._runtime.build(request),
             "ping": lambda _: {},
             "quit": lambda _: {},
         }
@@ -171,9 +171,6 @@ class Host:
             self._shared.view(offset, array.shape)[:] = array
             offset += 4 * array.size
         return {"device_ms": device_ms, "wall_ms": (time.perf_counter() - began) * 1e3}
-
-    def _build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        return dict(self._runtime.build(request))
 
     def _close(self) -> None:
         for model in self._models.values():

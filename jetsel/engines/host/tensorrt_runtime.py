@@ -78,6 +78,7 @@ class TensorRTRuntime(Runtime):
         return None if available is None or total is None else total - available
 
     def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
+        """Load an engine from its plan file's content; raises Refusal, or DeviceFailed if CUDA fails."""
         self._log.clear()
         cuda = self._gpu.cuda
         try:

@@ -1,7 +1,6 @@
 """One engine host from start to end: the process, the memory shared with it, and one exchange at a time.
 
-The framing is that of host/messages.py, which cannot be imported here: four bytes of length, big-endian, then a JSON
-object.
+The framing is that of host/messages.py, which cannot be imported here: four bytes of length, big-endian, then JSON.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class HostProcess:
         self._socket.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
-        self._number, self._unread = 0, b""
+        self._number, self._unread = 0, b""  # of the last request; bytes of a reply that is not complete
         self.last_reply_s = 0.0  # by time.monotonic()
         try:
             self.about = self._hello(start, stop_reason)  # versions and GPU, see docs/engine-host.md
@@ -99,6 +98,7 @@ class HostProcess:
 
     @property
     def pid(self) -> int:
+        """Process id of the host."""
         return self._child.pid
 
     @property

@@ -99,6 +99,7 @@ class Residents:
         self._strikes: dict[Resident, int] = {}  # by model: successive hosts that died while loading it
 
     def all(self) -> list[Resident]:
+        """Return the models that each host must load."""
         with self._lock:
             return list(self._strikes)
 
