@@ -232,7 +232,7 @@ class _Recorded:
     """A model that takes its time and answers what was recorded. See Engine."""
 
     max_batch, unavailable = None, None
-    is_returning, is_stale, returns_within_s = False, False, 0.0
+    is_restarting, is_stale, restart_s = False, False, 0.0
 
     def __init__(self, name: str, simulation: Simulation) -> None:
         self.name, self.caller_limiter, self._simulation = name, CallerLimiter(), simulation

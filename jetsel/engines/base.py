@@ -74,10 +74,10 @@ class Engine(Protocol):
 
     @property
     def unavailable(self) -> str | None:
-        """Why it cannot run now; None if it can. While `is_returning`, it becomes available again by itself."""
+        """Why it cannot run now; None if it can. While `is_restarting`, it becomes available again by itself."""
 
     @property
-    def is_returning(self) -> bool:
+    def is_restarting(self) -> bool:
         """Whether an unavailable engine is being restarted."""
 
     @property
@@ -85,7 +85,7 @@ class Engine(Protocol):
         """Whether its file has been replaced since it was loaded, so that a reload should load it again."""
 
     @property
-    def returns_within_s(self) -> float:
+    def restart_s(self) -> float:
         """Time that the last restart took; 0 if it never restarts."""
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:

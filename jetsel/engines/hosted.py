@@ -127,14 +127,14 @@ class HostedEngine:
         return self._supervisor.down_reason or "the engine host is loading it again"
 
     @property
-    def is_returning(self) -> bool:
+    def is_restarting(self) -> bool:
         """Whether a new host is starting, or has not loaded it yet."""
         supervisor = self._supervisor
-        return self._left_out is None and (supervisor.is_returning or supervisor.process not in (None, self._process))
+        return self._left_out is None and (supervisor.is_restarting or supervisor.process not in (None, self._process))
 
     @property
-    def returns_within_s(self) -> float:
-        return self._supervisor.returns_within_s
+    def restart_s(self) -> float:
+        return self._supervisor.restart_s
 
     @property
     def is_stale(self) -> bool:
@@ -150,7 +150,7 @@ class HostedEngine:
             raise EngineFailedError(f"{self.name}: it is closed")
         hosted, reason = self._hosted, self.unavailable
         if hosted is None or reason is not None:
-            raise (EngineDiedError if self.is_returning else EngineFailedError)(f"{self.name}: {reason}")
+            raise (EngineDiedError if self.is_restarting else EngineFailedError)(f"{self.name}: {reason}")
         process, model = hosted
         usual_s = self._usual_s or 0.0
         limit_s = max(RUN_LIMIT_S, RUN_LIMIT_TIMES * usual_s)

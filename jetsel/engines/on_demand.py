@@ -87,8 +87,8 @@ class OnDemandEngine:
         return self._engine.unavailable if self.is_loaded else self._failures.reason
 
     @property
-    def is_returning(self) -> bool:
-        return self.is_loaded and self._engine.is_returning
+    def is_restarting(self) -> bool:
+        return self.is_loaded and self._engine.is_restarting
 
     @property
     def is_stale(self) -> bool:
@@ -96,8 +96,8 @@ class OnDemandEngine:
         return self.is_loaded and self._engine.is_stale
 
     @property
-    def returns_within_s(self) -> float:
-        return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
+    def restart_s(self) -> float:
+        return self._engine.restart_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """See Engine.infer. If it was just unloaded, raises EngineDiedError, and the driver queues the run again."""

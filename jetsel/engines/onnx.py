@@ -54,9 +54,9 @@ class OnnxEngine:
     """One model in an ONNX Runtime session, which any number of threads may run at a time."""
 
     unavailable = None
-    is_returning = False
+    is_restarting = False
     is_stale = False
-    returns_within_s = 0.0
+    restart_s = 0.0
 
     def __init__(
         self, name: str, path: Path, *, concurrency: int, threads: int, session: _Session | None = None

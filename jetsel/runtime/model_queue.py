@@ -97,7 +97,7 @@ class ModelQueue:
     @property
     def serves(self) -> bool:
         """Whether it is loaded, and its engine runs or is restarting."""
-        return self.engine is not None and (self.engine.unavailable is None or self.engine.is_returning)
+        return self.engine is not None and (self.engine.unavailable is None or self.engine.is_restarting)
 
     @property
     def state(self) -> Literal["loading", "ready", "unloaded", "unavailable"]:
@@ -125,8 +125,8 @@ class ModelQueue:
 
     def refusal(self) -> ModelUnavailableError:
         """Return the error for a run of a model that is unavailable."""
-        is_returning = self.engine is not None and self.engine.is_returning
-        kind = EngineDiedError if is_returning else ModelUnavailableError
+        is_restarting = self.engine is not None and self.engine.is_restarting
+        kind = EngineDiedError if is_restarting else ModelUnavailableError
         return kind(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, most: int) -> int:
@@ -140,10 +140,10 @@ class ModelQueue:
         """Whether an engine that is away is expected back in time for this run."""
         if self.engine is None:
             return False
-        if self.engine.unavailable is not None and not self.engine.is_returning:
+        if self.engine.unavailable is not None and not self.engine.is_restarting:
             return False  # an engine that has just returned counts too
         if (deadline_s := run.request.deadline_s) is not None:
-            return now_s + self.engine.returns_within_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
+            return now_s + self.engine.restart_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
         return now_s - run.requested_s <= LONGEST_ABSENCE_S
 
     def expected_ms(self, share: float, now_s: float) -> float | None:

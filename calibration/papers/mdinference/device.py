@@ -165,7 +165,7 @@ class _RecordedEngine:
     """A model of the device that answers from the recording. See Engine."""
 
     concurrency, max_batch, unavailable = 1, None, None
-    is_returning, is_stale, returns_within_s = False, False, 0.0
+    is_restarting, is_stale, restart_s = False, False, 0.0
 
     def __init__(self, name: str, device: SimulatedDevice) -> None:
         self.name, self.caller_limiter, self._device = name, CallerLimiter(), device

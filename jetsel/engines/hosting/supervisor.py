@@ -47,13 +47,13 @@ class Supervisor:
         self._closing = False
         self._history = HostHistory(rules)
         self.residents = Residents(self.ask, self._stop_reason, rules)
-        self.returns_within_s = 1.0  # time of the last start with all loads
+        self.restart_s = 1.0  # time of the last start with all loads
         self._event_fd = EventFd()
         self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
         self._thread.start()
 
     @property
-    def is_returning(self) -> bool:
+    def is_restarting(self) -> bool:
         """Whether a host that has ended is being restarted."""
         return self._state == "restarting"
 
@@ -232,7 +232,7 @@ class Supervisor:
 
     def _start_host(self) -> None:
         """Start a host and load all models into it. If it fails, the next `start` tries again; a restart repeats."""
-        began_s, is_restart = time.monotonic(), self.is_returning
+        began_s, is_restart = time.monotonic(), self.is_restarting
         try:
             process = HostProcess(self._prepare(), self._stop_reason)
         except (EngineFailedError, ConfigError) as error:
@@ -256,7 +256,7 @@ class Supervisor:
                 self._changed()
             if self._closing or self.process is not process:
                 return
-        self.returns_within_s = time.monotonic() - began_s
+        self.restart_s = time.monotonic() - began_s
         log.log(
             logging.WARNING if is_restart else logging.INFO,
             "engine host %d runs %s %s under Python %s; models loaded: %d, in %.2f s",
@@ -265,7 +265,7 @@ class Supervisor:
             process.about["version"],
             process.about["python"],
             len(residents),
-            self.returns_within_s,
+            self.restart_s,
             extra=event("host-started", pid=process.pid, model=[resident.name for resident in residents]),
         )
         self._changed()
