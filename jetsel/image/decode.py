@@ -82,16 +82,16 @@ def decode(
     return Photograph(upright(bgr, orientation), width, height)
 
 
-def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, area_px: int) -> Photograph:
-    """Return the image with at least area_px pixels, or all of its file's; decode it again if it was reduced too far.
+def to_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, min_area_px: int) -> Photograph:
+    """Return the image with min_area_px pixels or more, or all that it has; decode it again if it was reduced too far.
 
     data: the file that the image was decoded from. Raises the same errors as `decode`.
     """
     height_px, width_px = photograph.bgr.shape[:2]
     whole_px = photograph.width_px * photograph.height_px
-    if height_px * width_px >= min(area_px, whole_px):
+    if height_px * width_px >= min(min_area_px, whole_px):
         return photograph
-    shorter_px = min(photograph.width_px, photograph.height_px) * math.sqrt(min(1.0, area_px / whole_px))
+    shorter_px = min(photograph.width_px, photograph.height_px) * math.sqrt(min(1.0, min_area_px / whole_px))
     return decode(data, limits, math.ceil(shorter_px))
 
 

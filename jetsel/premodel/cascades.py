@@ -30,23 +30,23 @@ class Outputs:
     """Outputs of m models on n images, alone and combined: cascades average the log-probabilities of those that ran."""
 
     def __init__(
-        self, log_odds: Sequence[NDArray[np.float32]], classes: NDArray[np.int64], costs: NDArray[np.float64]
+        self, log_probabilities: Sequence[NDArray[np.float32]], classes: NDArray[np.int64], costs: NDArray[np.float64]
     ) -> None:
-        """Store log_odds, each model's log_softmax at its temperature, (n, c), and the true classes, (n,).
+        """Store log_probabilities, each model's log_softmax at its temperature, (n, c), and the true classes, (n,).
 
         costs: (m,), of each model, in ms, or in mJ if energy is the objective; in rising order.
         """
         self.costs = costs
         self.classes = classes
-        self._log_odds = log_odds
+        self._log_probabilities = log_probabilities
         self._by_models: dict[tuple[int, ...], tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
 
     def after(self, models: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Return, both (n,), the confidence of the answer after these models have run, and whether it is right."""
         if models not in self._by_models:
-            logs = self._log_odds[models[0]]
+            logs = self._log_probabilities[models[0]]
             if len(models) > 1:
-                logs = log_softmax(np.mean([self._log_odds[column] for column in models], axis=0), 1.0)
+                logs = log_softmax(np.mean([self._log_probabilities[column] for column in models], axis=0), 1.0)
             self._by_models[models] = np.exp(logs).max(axis=1), is_right(logs, self.classes)
         return self._by_models[models]
 

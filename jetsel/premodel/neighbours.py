@@ -143,5 +143,5 @@ def worthiest(chances: NDArray[np.floating], costs: NDArray[np.floating], price:
     chances: (..., models), probability that each is right. costs: (models,) or (..., models), ms or mJ, 0 for a model
     that has run. price: exchange rate, the probability of being right that must be gained for one more ms or mJ.
     """
-    worth: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
-    return worth
+    index: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
+    return index

@@ -77,13 +77,13 @@ class Supervisor:
         """
         history = self._history
         with self._condition:
-            before = history.failure
-            if before is not None and time.monotonic() - before[1] < self._rules.same_failure_s:
-                raise type(before[0])(str(before[0]))
+            earlier = history.failure
+            if earlier is not None and time.monotonic() - earlier[1] < self._rules.same_failure_s:
+                raise type(earlier[0])(str(earlier[0]))
             if self._state in ("idle", "failed"):
                 self._state = "starting"
                 self._event_fd.set()
-            self._condition.wait_for(lambda: self._closing or not self._is_starting or history.failure is not before)
+            self._condition.wait_for(lambda: self._closing or not self._is_starting or history.failure is not earlier)
             if self.process is None:
                 failure = history.failure[0] if history.failure else EngineFailedError(str(self.down_reason))
                 raise type(failure)(str(failure))
@@ -242,7 +242,7 @@ class Supervisor:
                     self._state, self.down_reason = "failed", str(error)
                 self._condition.notify_all()
             if is_restart and not self._closing:
-                log.error("the engine host does not start is_restart: %s", error, extra=event("host-not-started"))
+                log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
                 self._add_end(str(error))
             return
         with self._condition:
