@@ -97,6 +97,7 @@ class OnDemandEngine:
 
     @property
     def restart_s(self) -> float:
+        """Seconds that the last restart took; while it is unloaded, the time until it is loaded."""
         return self._engine.restart_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:

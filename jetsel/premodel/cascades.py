@@ -63,6 +63,7 @@ class _SelectedOutputs(Outputs):
         self._whole, self._rows = whole, rows
 
     def after(self, models: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """See Outputs.after; only the selected images are returned."""
         confidence, right = self._whole.after(models)
         return confidence[self._rows], right[self._rows]
 
@@ -93,11 +94,12 @@ def fit_cascades(outputs: Outputs, budgets: Sequence[float] | NDArray[np.float64
 
     budgets: shares of the most expensive model's cost.
     """
+    # In order of cost, `best` is the highest accuracy so far, and `leading` the index of the cascade that has it.
     tried = tried_cascades(outputs)
     order = np.lexsort((-tried.accuracy, tried.cost))
     best = np.maximum.accumulate(tried.accuracy[order])
     is_new = np.diff(best, prepend=-1.0) > 0
-    leading = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))  # index of the best up to each cost
+    leading = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))
     within = np.searchsorted(tried.cost[order], np.asarray(budgets) * outputs.costs.max(), side="right") - 1
     return [tried.cascades[order[leading[max(0, index)]]] for index in within.tolist()]
 
@@ -128,6 +130,7 @@ def tried_cascades(outputs: Outputs) -> TriedCascades:
         stops = np.searchsorted(-confidence[order], -thresholds, side="right")  # images that only the first runs on
         for last in range(first + 1, len(outputs.costs)):
             _, both = outputs.after((first, last))
+            # By the number of images, the most confident first, that stop at the first model: right answers gained.
             gained = np.concatenate([[0], np.cumsum(right[order].astype(int) - both[order])])
             cascades += [FittedCascade((first, last), (threshold, 0.0)) for threshold in thresholds.tolist()]
             accuracy.append((both.sum() + gained[stops]) / len(right))

@@ -30,7 +30,8 @@ class Chain:
     ) -> None:
         """Store whether each of P paths is right on each of n images, and its cost there, (n, P) each.
 
-        neighbours: the n images' scaled features. k: number of neighbours, 1 to n. Raises ValueError for other shapes.
+        neighbours: the n images' scaled features. scaling: for the features of a new image. k: number of neighbours,
+        1 to n. Raises ValueError for other shapes.
         """
         n, features = neighbours.points.shape
         if right.shape != cost.shape or len(right) != n:

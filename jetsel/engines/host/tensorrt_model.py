@@ -59,6 +59,7 @@ class ByName:
         return self._engine.get_tensor_profile_shape(name, 0)
 
     def enqueue(self, context: Any, name: str, shape: Tuple[int, ...], addresses: Dict[str, int], stream: int) -> bool:
+        """Queue a run, see ByBinding.enqueue."""
         are_set = all(context.set_tensor_address(tensor, address) for tensor, address in addresses.items())
         return bool(are_set and context.set_input_shape(name, shape) and context.execute_async_v3(stream))
 

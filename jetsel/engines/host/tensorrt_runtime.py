@@ -95,6 +95,7 @@ class TensorRTRuntime(Runtime):
             raise Refusal("load-failed", f"TensorRT does not load it: {first_line(error)}") from None
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Build an engine, see EngineBuild.run; raises Refusal, or DeviceFailed if CUDA fails."""
         cuda = self._gpu.cuda
         try:
             with warnings.catch_warnings():

@@ -39,10 +39,7 @@ def default(backend: str, release: Path = RELEASE, board: Path = BOARD) -> str:
 
 
 def environment(base: Mapping[str, str] | None = None, machine: str | None = None) -> dict[str, str]:
-    """Return the environment variables of a host process: those of `base` (None: os.environ), and defaults for others.
-
-    machine: processor architecture, as platform.machine() returns it (None: this machine's).
-    """
+    """Return a host's environment: `base` (None: os.environ) and defaults. machine: None: platform.machine()."""
     ours = {
         # The host multiplies no matrices, and OpenBLAS's threads would only hold memory.
         "OPENBLAS_NUM_THREADS": "1",

@@ -23,7 +23,7 @@ class Rules:
     hello_s: float = 60.0  # limit of a start
     ping_every_s: float = 5.0  # of an idle host
     ping_limit_s: float = 5.0  # after which it counts as hung
-    first_pause_s: float = 0.1  # before the second start in window_s; doubled each time, up to longest_pause_s
+    first_pause_s: float = 0.1  # before the second start in window_s; doubled each time
     longest_pause_s: float = 30.0
     same_failure_s: float = 2.0  # after a failed first start, another is not tried for this long
     window_s: float = 300.0  # older ends no longer lengthen the pause
