@@ -1,4 +1,4 @@
-"""The backends by name, each created for the first model that uses it; and engines with a head of the owner's."""
+"""The backends by name, each created for the first model that uses it; and engines with a trained last layer."""
 
 from __future__ import annotations
 

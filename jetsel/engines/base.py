@@ -66,7 +66,7 @@ class Engine(Protocol):
 
     @property
     def caller_limiter(self) -> CallerLimiter | None:
-        """Must admit a caller before each `infer`; None if any number of callers may run at a time."""
+        """Counter that must admit a caller before each `infer`; None if any number of callers may run at a time."""
 
     @property
     def max_batch(self) -> int | None:
@@ -74,7 +74,7 @@ class Engine(Protocol):
 
     @property
     def unavailable(self) -> str | None:
-        """Why it cannot run now; None if it can. While `is_restarting`, it becomes available again by itself."""
+        """Why the engine cannot run now; None if it can. While `is_restarting`, this ends by itself."""
 
     @property
     def is_restarting(self) -> bool:
@@ -82,11 +82,11 @@ class Engine(Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Whether its file has been replaced since it was loaded, so that a reload should load it again."""
+        """Whether the model's file was replaced after its load, so that a reload should load it again."""
 
     @property
     def restart_s(self) -> float:
-        """Time that the last restart took; 0 if it never restarts."""
+        """Seconds that the last restart took; 0 if the engine never restarts."""
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model once on all parts: each (n, 3, height, width) float32, normalised as the manifest says.

@@ -61,7 +61,7 @@ class HostedBackend:
         return self.supervisor.report()
 
     def load_request(self, weights: Weights, threads: int) -> dict[str, Any]:
-        """Return the request to load its current file or TensorRT engine; raises EngineFailedError, EngineDiedError."""
+        """Return the request to load the model's current file or engine; raises EngineFailedError, EngineDiedError."""
         if self._backend != "tensorrt":
             return {**plans.load_request(weights, weights.path, weights.sha256), "threads": threads}
         process = self.supervisor.process
@@ -98,7 +98,7 @@ class HostedEngine:
         self._usual_s: float | None = None  # running mean of a run's time
 
     def load_request(self) -> dict[str, Any]:
-        """Return the request to load its current file (docs/engine-host.md), and keep it for `is_stale`."""
+        """Return the request to load the model's current file (docs/engine-host.md), and keep it for `is_stale`."""
         self._loaded_request = self._current_request()
         return {"model": self._number, **self._loaded_request}
 
@@ -121,14 +121,14 @@ class HostedEngine:
 
     @property
     def unavailable(self) -> str | None:
-        """Why it cannot run: it was left out, or the running host has not loaded it; None if it can."""
+        """Why the model cannot run: it was left out, or the running host has not loaded it; None if it can."""
         if self._left_out is not None or self._process is self._supervisor.process:
             return self._left_out
         return self._supervisor.down_reason or "the engine host is loading it again"
 
     @property
     def is_restarting(self) -> bool:
-        """Whether a new host is starting, or has not loaded it yet."""
+        """Whether a new host is starting, or has not loaded the model yet."""
         supervisor = self._supervisor
         return self._left_out is None and (supervisor.is_restarting or supervisor.process not in (None, self._process))
 
@@ -138,7 +138,7 @@ class HostedEngine:
 
     @property
     def is_stale(self) -> bool:
-        """Whether its file was replaced or its TensorRT engine built again since it was loaded."""
+        """Whether the model's file was replaced, or its TensorRT engine built again, since its load."""
         try:
             return self._current_request().get("sha256") != self._loaded_request.get("sha256")
         except JetselError:
@@ -163,12 +163,12 @@ class HostedEngine:
         return output
 
     def close(self) -> None:
-        """Unload it from the host after its current run; restarted hosts no longer load it."""
+        """Unload the model from the host after its current run; restarted hosts no longer load it."""
         self._closed = True
         self._supervisor.residents.forget(self)
         self.unload()
 
     @property
     def _process(self) -> HostProcess | None:
-        """The host that has loaded it, which may have ended; None if none has."""
+        """The host that has loaded the model, which may have ended; None if none has."""
         return None if self._hosted is None else self._hosted[0]

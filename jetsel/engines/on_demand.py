@@ -22,7 +22,7 @@ RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each
 
 @dataclass
 class _LoadFailures:
-    """Failed loads since the last success. reason: of the last one; None if none failed. retry_s: start of the next."""
+    """Failed loads since the last success. reason: of the last; None if none failed. retry_s: earliest next load."""
 
     reason: str | None = None
     retry_s: float = 0.0
@@ -83,7 +83,7 @@ class OnDemandEngine:
 
     @property
     def unavailable(self) -> str | None:
-        """Why it cannot run; None also while it is unloaded and a request would load it."""
+        """Why the engine cannot run; None also while it is unloaded and a request would load it."""
         return self._engine.unavailable if self.is_loaded else self._failures.reason
 
     @property
@@ -92,16 +92,16 @@ class OnDemandEngine:
 
     @property
     def is_stale(self) -> bool:
-        """Whether its file was replaced after its load; False while unloaded: the next load reads the new file."""
+        """Whether the model's file was replaced after its load; False while unloaded, as the next load reads it."""
         return self.is_loaded and self._engine.is_stale
 
     @property
     def restart_s(self) -> float:
-        """Seconds that the last restart took; while it is unloaded, the time until it is loaded."""
+        """Seconds that the last restart took; while the engine is unloaded, the time until it is loaded."""
         return self._engine.restart_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """See Engine.infer. If it was just unloaded, raises EngineDiedError, and the driver queues the run again."""
+        """See Engine.infer. If it was just unloaded, raises EngineDiedError: the driver queues the run again."""
         with self._lock:
             if not self.is_loaded:
                 reason = self._failures.reason
@@ -123,7 +123,7 @@ class OnDemandEngine:
 
     @property
     def load_due_ms(self) -> float:
-        """Time in ms until it is loaded, estimated from its last load; 0 if it is loaded."""
+        """Time in ms until the engine is loaded, estimated from its last load; 0 if it is loaded."""
         start_s = self._load_start_s
         if self.is_loaded:
             return 0.0

@@ -93,7 +93,7 @@ class Neighbours:
         return rows, np.sqrt(squared)
 
     def _measure_candidates(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return, in order, the rows that may be among the k nearest, and their squared distances to x; see `nearest`."""
+        """Return, in order, rows that may be among the k nearest, and their squared distances to x, see `nearest`."""
         n, features = self.points.shape
         exact = np.asarray(x, np.float32).astype(np.float64)
         if exact.shape != (features,) or not 1 <= k <= n:

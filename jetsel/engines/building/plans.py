@@ -111,7 +111,7 @@ class EnginePlan:
     record: PlanRecord
 
     def to_load(self, weights: Weights) -> dict[str, Any]:
-        """Return the request that makes a host load it (docs/engine-host.md), with its expected memory."""
+        """Return the request that makes a host load the engine (docs/engine-host.md), with its expected memory."""
         record = self.record
         expected_bytes = record.plan_bytes if record.cost_bytes is None else record.cost_bytes
         return {**load_request(weights, self.path, record.plan_sha256), "expected_bytes": expected_bytes}

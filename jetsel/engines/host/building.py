@@ -11,11 +11,11 @@ from .messages import Refusal
 
 
 class EngineBuild:
-    """One build, by a request of kind "build" (docs/engine-host.md). notes: sentences for the model's owner."""
+    """One build, by a request of kind "build" (docs/engine-host.md). trt: the module; log, logger: see TensorRTLog."""
 
     def __init__(self, trt: Any, log: Any, logger: Any, request: Dict[str, Any]) -> None:
         self._trt, self._log, self._logger, self._request = trt, log, logger, request
-        self.notes: List[str] = []
+        self.notes: List[str] = []  # sentences about the build for the model's owner
 
     def run(self) -> Dict[str, Any]:
         """Build the engine, write it to the plan file, and return the reply's fields; raises Refusal."""

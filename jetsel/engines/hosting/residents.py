@@ -72,16 +72,16 @@ class Resident(Protocol):
     name: str
 
     def load_request(self) -> dict[str, Any]:
-        """Return the request that loads it, see docs/engine-host.md; raises EngineFailedError, EngineDiedError."""
+        """Return the request to load the model (docs/engine-host.md); raises EngineFailedError, EngineDiedError."""
 
     def on_loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
-        """Note that this host has loaded it. reply: the host's reply to the load."""
+        """Note that this host has loaded the model. reply: the host's reply to the load."""
 
     def on_left_out(self, reason: str) -> None:
-        """Note that no host will load it again, and why."""
+        """Note that no host will load the model again, and why."""
 
     def unload(self) -> None:
-        """Unload it from its host."""
+        """Unload the model from its host."""
 
 
 Ask = Callable[[HostProcess, str, Mapping[str, Any], float, str, StopCheck], Mapping[str, Any]]
@@ -149,7 +149,7 @@ class Residents:
         return True
 
     def _set_strikes(self, resident: Resident, strikes: int) -> bool:
-        """Note how many hosts in a row died while loading it; return whether it must still be loaded."""
+        """Note how many hosts in a row died while loading a model; return whether it must still be loaded."""
         with self._lock:
             is_wanted = resident in self._strikes
             if is_wanted:
