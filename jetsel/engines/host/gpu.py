@@ -25,7 +25,7 @@ class Gpu:
             message = f"CUDA does not start: {error}; check that this user may use the GPU"
             raise Refusal("unsupported", message) from None
         self.scratch = Scratch(self)
-        self._staging: Any = None
+        self._staging: Any = None  # page-locked memory, see `stage`
 
     def describe(self) -> Dict[str, Any]:
         """Return the field "gpu" of the reply to hello (docs/engine-host.md)."""

@@ -47,7 +47,7 @@ class Memory:
         self.fd = os.memfd_create("jetsel-engine-host", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, F_SEAL_SHRINK)
         self._lock = threading.Lock()
-        self._free: dict[int, list[MemoryRegion]] = defaultdict(list)
+        self._free: dict[int, list[MemoryRegion]] = defaultdict(list)  # by size
         self.size = 0  # in bytes; it only grows
         try:
             self.release(self.allocate(SMALLEST_BYTES))
@@ -93,12 +93,12 @@ def checked_reply(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class HostedModel:
-    """A model that a host has loaded, where `number` identifies it. max_batch, embedding_width: None if it has none."""
+    """A model that a host has loaded."""
 
-    number: int
+    number: int  # by which the host knows it
     weights: Weights
-    max_batch: int | None
-    embedding_width: int | None
+    max_batch: int | None  # most images of one run; None: no limit
+    embedding_width: int | None  # None if it has no embedding
 
     def run(self, memory: Memory, ask: Ask, *parts: NDArray[np.float32]) -> tuple[Output, float]:
         """Run the model once on all parts; return its output, which the caller owns, and the seconds taken in the host.
