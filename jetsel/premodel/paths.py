@@ -54,7 +54,7 @@ def possible_paths(outputs: Outputs) -> list[FittedCascade]:
 
 
 def select_paths(outputs: Outputs, neighbours: NDArray[np.int64]) -> PathTable:
-    """Return the at most 30 paths that a chain would choose most often, over all PRICES and q sample images.
+    """Return the at most 30 paths that a chain would choose most often, for q sample images at all PRICES of cost.
 
     neighbours: (q, k), rows of the k nearest images of each sample. The choice by the means over all images counts too.
     """
