@@ -11,12 +11,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
+from onnxruntime import InferenceSession
 
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines.base import CallerLimiter, EngineFailedError, Output
 
-_Session = onnxruntime.InferenceSession
 _OUTPUTS = ["logits", "embedding"]
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc")
 """ONNX Runtime's messages if memory runs out: in its arena (core/framework/bfc_arena.cc), or in the C++ library."""
@@ -30,7 +30,7 @@ class OnnxBackend:
 
     def __init__(self, _settings: HostSettings, _changed: Callable[[], None]) -> None:
         # By path, hash and number of threads, for as long as an engine uses it.
-        self._sessions: WeakValueDictionary[tuple[Path, str, int], _Session] = WeakValueDictionary()
+        self._sessions: WeakValueDictionary[tuple[Path, str, int], InferenceSession] = WeakValueDictionary()
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> OnnxEngine:
         """Load a model, see Backend.open; engines of the same file and number of threads share a session."""
@@ -59,7 +59,7 @@ class OnnxEngine:
     restart_s = 0.0
 
     def __init__(
-        self, name: str, path: Path, *, concurrency: int, threads: int, session: _Session | None = None
+        self, name: str, path: Path, *, concurrency: int, threads: int, session: InferenceSession | None = None
     ) -> None:
         """Use `session`, which must be of this file and number of threads; None: load the file into a new one."""
         self.name = name
@@ -72,7 +72,7 @@ class OnnxEngine:
         self._input = session.get_inputs()[0].name
         batch_shape = session.get_inputs()[0].shape[:1]
         self.max_batch = batch_shape[0] if batch_shape and isinstance(batch_shape[0], int) else None
-        self.session: _Session | None = session
+        self.session: InferenceSession | None = session
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """See Engine.infer. Also raises MemoryError if ONNX Runtime gets no memory for this batch."""
@@ -103,7 +103,7 @@ def _has_vnni() -> bool:
     return not flags.isdisjoint({"avx512_vnni", "avx_vnni", "amx_int8"})
 
 
-def _load_session(name: str, path: Path, threads: int) -> _Session:
+def _load_session(name: str, path: Path, threads: int) -> InferenceSession:
     """Load an ONNX file; raises EngineFailedError if that fails, or if it has no output named logits."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
