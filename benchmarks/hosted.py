@@ -165,7 +165,7 @@ def _recovery(weights: Weights, kills: int) -> None:
     print(f"\n## From kill -9 under {CLIENTS} clients to the first good answer, {len(back_s)} kills\n")
     rows = [[f"{min(back_s):.2f}", f"{statistics.median(back_s):.2f}", f"{max(back_s):.2f}"]]
     print("\n".join(table(["least, s", "median, s", "most, s"], rows)))
-    print(f"\nThe last start took {backend.supervisor.returns_within_s:.2f} s of that, the model's load included.")
+    print(f"\nThe last start took {backend.supervisor.restart_s:.2f} s of that, the model's load included.")
 
 
 def _percentile(values: list[float], share: float) -> float:

@@ -24,7 +24,7 @@ from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.identity import TRUSTED
 from jetsel.daemon.pace import allowed_ms
 from jetsel.daemon.worker_pool import MOST_JOBS, share_of
-from jetsel.engines import Output, Place
+from jetsel.engines import CallerLimiter, Output
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.policies import Policy
 from jetsel.policies.deadline import Deadline
@@ -232,10 +232,10 @@ class _Recorded:
     """A model that takes its time and answers what was recorded. See Engine."""
 
     max_batch, unavailable = None, None
-    is_returning, is_stale, returns_within_s = False, False, 0.0
+    is_restarting, is_stale, restart_s = False, False, 0.0
 
     def __init__(self, name: str, simulation: Simulation) -> None:
-        self.name, self.place, self._simulation = name, Place(), simulation
+        self.name, self.caller_limiter, self._simulation = name, CallerLimiter(), simulation
         self.concurrency = simulation.device.workers
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:

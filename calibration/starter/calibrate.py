@@ -35,7 +35,7 @@ from jetsel.calibrate.record.workers import Observer
 from jetsel.features import WORKING_PX
 from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL
-from jetsel.premodel.cascades import judge
+from jetsel.premodel.cascades import replay_cascade
 from jetsel.zoo import STARTER, Family, scan
 
 RESULTS = Path(__file__).parent / "results"
@@ -126,7 +126,7 @@ def front_on(other: LoadedRecording, fitted_on: LoadedRecording, found: Calibrat
     table, others = fitted_on.recording.table(temperatures), other.recording.table(temperatures).outputs
     points = []
     for cascade in dict.fromkeys(table.cascades):
-        right, ran = judge(cascade, others)
+        right, ran = replay_cascade(cascade, others)
         models = " then ".join(table.models[rung] for rung in cascade.rungs)
         points.append((float((ran @ others.costs).mean()), float(right.mean()), models))
     return undominated(points)

@@ -19,7 +19,7 @@ from jetsel.artefact.calibration import ANSWERS, Calibration
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded
-from jetsel.premodel.cascades import Outputs, judge, log_softmax, tried_cascades
+from jetsel.premodel.cascades import Outputs, log_softmax, replay_cascade, tried_cascades
 
 FIRST, REST = 3, 64
 FEW_CLASSES = 16  # families with fewer classes keep all of them
@@ -57,7 +57,7 @@ class RecordedAnswers:
         log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
         outputs = Outputs(log_odds, self.classes, np.array([costs_ms[column] for column in order]))
         tried = tried_cascades(outputs).cascades
-        return [(tuple(order[rung] for rung in one.rungs), *judge(one, outputs)) for one in tried]
+        return [(tuple(order[rung] for rung in one.rungs), *replay_cascade(one, outputs)) for one in tried]
 
 
 def condense(

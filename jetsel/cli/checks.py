@@ -53,11 +53,11 @@ class Subject:
     def tensorrt(self) -> dict[str, Any] | JetselError:
         """The engine host's report about TensorRT and the GPU, or the error that says what is missing."""
         from jetsel.engines.hosting.interpreters import default
-        from jetsel.engines.hosting.process import HostStart, ask_about
+        from jetsel.engines.hosting.process import HostStart, query_host
 
         interpreter = self.config.host.interpreter or default("tensorrt")
         try:
-            return {"interpreter": interpreter} | ask_about(
+            return {"interpreter": interpreter} | query_host(
                 HostStart(interpreter, "tensorrt", output=subprocess.DEVNULL)
             )
         except JetselError as error:

@@ -57,7 +57,7 @@ class Drift:
 
     def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
         """Compute and note the features of an answered image. data: the bytes that it was decoded from."""
-        view = image.of_area(photograph, data, limits, self._features_px)
+        view = image.to_area(photograph, data, limits, self._features_px)
         size_px = photograph.width_px, photograph.height_px
         features = dict(zip(NAMES, extract(view.bgr, NAMES, self._features_px, size_px), strict=True))
         bins = [int(expected_bins.of(features[name])) for name, expected_bins in self._expected.features.items()]

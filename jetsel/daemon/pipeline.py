@@ -259,7 +259,7 @@ def _forecast(job: Job, photograph: image.Photograph, allowed: Allowance) -> Out
 def _features(job: Job, photograph: image.Photograph, stages: Stages) -> NDArray[np.float32]:
     """Return the features that the policy reads (features,), and note how long that took."""
     began_s = time.monotonic()
-    view = image.of_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
+    view = image.to_area(photograph, job.data, job.snapshot.limits, job.family.features_px)
     size_px = photograph.width_px, photograph.height_px
     features = extract(view.bgr, job.policy.features, job.family.features_px, size_px)
     stages.features = (time.monotonic() - began_s) * 1e3

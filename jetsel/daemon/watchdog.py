@@ -90,7 +90,7 @@ class Probe:
     def _is_at_host(self, job: Job) -> bool:
         (model,) = job.policy.models
         engine = job.family.driver.queues[model].engine
-        return (engine is not None and engine.is_returning) or bool(
+        return (engine is not None and engine.is_restarting) or bool(
             self._backends.get(job.family.backends[model]).waiting_threads()
         )
 

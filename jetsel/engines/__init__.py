@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from jetsel.engines.backends import BACKENDS, Backends
-from jetsel.engines.base import Backend, Engine, EngineFailedError, Output, Place, gains_by_batches, warm_up
+from jetsel.engines.base import Backend, CallerLimiter, Engine, EngineFailedError, Output, gains_by_batches, warm_up
 from jetsel.engines.on_demand import OnDemandEngine
 
 # From 1.31 on ONNX Runtime sends telemetry to its maker, unless this is set before the import.
@@ -15,11 +15,11 @@ __all__ = [
     "BACKENDS",
     "Backend",
     "Backends",
+    "CallerLimiter",
     "Engine",
     "EngineFailedError",
     "OnDemandEngine",
     "Output",
-    "Place",
     "gains_by_batches",
     "warm_up",
 ]

@@ -16,8 +16,7 @@ from jetsel.base.weights import Weights
 from jetsel.wire.status import HostStatus
 
 SAME_ANSWER = 0.1
-"""Tolerance as a share of the logits' range: 8-bit models that scale a whole batch differ by 0.005, half precision by
-less."""
+"""Tolerance as a share of the logits' range; 8-bit models that scale a whole batch differ by 0.005, others by less."""
 ROUNDING = 1e-3  # as a share of the largest logit, in case all are alike
 
 
@@ -28,30 +27,30 @@ class EngineFailedError(JetselError):
 
 
 class Output(NamedTuple):
-    """Output of a run. logits: (n, classes) float32; embedding: (n, width) float32; device_ms: the device's time."""
+    """Output of a run on n images."""
 
-    logits: NDArray[np.float32]
-    embedding: NDArray[np.float32] | None
-    device_ms: float | None
+    logits: NDArray[np.float32]  # (n, classes)
+    embedding: NDArray[np.float32] | None  # (n, width); None if the model has none
+    device_ms: float | None  # by the device's own clock; None if it has none
 
 
-class Place:
-    """A limit of callers that several engines share."""
+class CallerLimiter:
+    """Counts the callers of several engines together, so that a shared engine host gets no more than it can serve."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = 0
 
-    def enter(self, most: int) -> bool:
-        """Count a caller in if fewer than `most` are in; return whether it is in."""
+    def enter(self, limit: int) -> bool:
+        """Admit a caller if fewer than `limit` are admitted; return whether it is. An admitted caller must `leave`."""
         with self._lock:
-            if self._running >= most:
+            if self._running >= limit:
                 return False
             self._running += 1
             return True
 
     def leave(self) -> None:
-        """Count a caller out."""
+        """Count out a caller that `enter` admitted."""
         with self._lock:
             self._running -= 1
 
@@ -63,31 +62,31 @@ class Engine(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Number of callers served at a time, together with other engines of its place."""
+        """Number of callers at a time, counted over all engines that share the caller_limiter."""
 
     @property
-    def place(self) -> Place | None:
-        """Counter of its callers; None: any number at a time."""
+    def caller_limiter(self) -> CallerLimiter | None:
+        """Counter that must admit a caller before each `infer`; None if any number of callers may run at a time."""
 
     @property
     def max_batch(self) -> int | None:
-        """Most images of one run; None: as many as memory holds."""
+        """Largest number of images in one run; None if only memory limits it."""
 
     @property
     def unavailable(self) -> str | None:
-        """Why it cannot run now, None if it can. While `is_returning`, this ends by itself."""
+        """Why the engine cannot run now; None if it can. While `is_restarting`, this ends by itself."""
 
     @property
-    def is_returning(self) -> bool:
+    def is_restarting(self) -> bool:
         """Whether an unavailable engine is being restarted."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether its file has been replaced since it was loaded, so that a reload should load it again."""
+        """Whether the model's file was replaced after its load, so that a reload should load it again."""
 
     @property
-    def returns_within_s(self) -> float:
-        """Time that the last restart took; 0 if it never restarts."""
+    def restart_s(self) -> float:
+        """Seconds that the last restart took; 0 if the engine never restarts."""
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
         """Run the model once on all parts: each (n, 3, height, width) float32, normalised as the manifest says.
@@ -100,7 +99,7 @@ class Engine(Protocol):
 
 
 HostState = Literal["idle", "starting", "running", "restarting", "failed"]
-"""Idle: no model has needed the host yet. Failed: its first start failed, and the next model tries again."""
+"""idle: no model has needed the host yet. failed: its first start failed; the next load of a model retries."""
 
 
 class Backend(Protocol):
@@ -109,7 +108,7 @@ class Backend(Protocol):
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> Engine:
         """Load a model; raises EngineFailedError.
 
-        concurrency: callers to serve at a time, fewer if the backend cannot. threads: of one inference.
+        concurrency: callers to serve at a time; the engine may serve fewer. threads: processor threads of one run.
         """
 
     def waiting_threads(self) -> frozenset[int]:
@@ -123,10 +122,10 @@ class Backend(Protocol):
 
 
 def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2)) -> None:
-    """Run the engine on fixed patterns of each batch size, and check the output.
+    """Run a new engine on a fixed pattern in each batch size, so that a model that cannot be served is found early.
 
-    It checks the shape, that all numbers are finite, and that an image gets the same result alone and in a batch.
-    Raises EngineFailedError with the fault.
+    Raises EngineFailedError, with the repair, if an output has the wrong shape or numbers that are not finite, or if an
+    image gets another result in a batch than alone.
     """
     shape = (1, 3, weights.height_px, weights.width_px)
     pattern = np.linspace(-2.0, 2.0, math.prod(shape), dtype=np.float32).reshape(shape)
@@ -135,9 +134,9 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
         if engine.max_batch is not None and size > engine.max_batch:
             continue
         outputs.append(engine.infer(np.concatenate([*[pattern[:, :, ::-1, ::-1]] * (size - 1), pattern])).logits)
-        _check(engine, weights, size, outputs[-1])
-    numbers = np.concatenate(outputs)
-    allowed = SAME_ANSWER * np.ptp(numbers) + ROUNDING * np.abs(numbers).max()
+        _check_logits(engine, weights, size, outputs[-1])
+    logits = np.concatenate(outputs)
+    allowed = SAME_ANSWER * np.ptp(logits) + ROUNDING * np.abs(logits).max()
     if any(np.abs(outputs[0][-1] - other[-1]).max() > allowed for other in outputs):
         raise EngineFailedError(
             f"{engine.name} returns a different result for an image if another is in its batch: export it in "
@@ -145,13 +144,13 @@ def warm_up(engine: Engine, weights: Weights, batches: tuple[int, ...] = (1, 2))
         )
 
 
-def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float32]) -> None:
+def _check_logits(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float32]) -> None:
+    """Raise EngineFailedError, with the repair, unless logits are finite and of shape (size, weights.classes)."""
     if len(logits) != size:
-        raise EngineFailedError(
-            f"{engine.name} returns results for {len(logits)} of {size} images: export it for any batch size"
-        )
+        message = f"{engine.name} returns results for {len(logits)} of {size} images: export it for any batch size"
+        raise EngineFailedError(message)
     if logits.shape[1:] != (weights.classes,):
-        answered = " x ".join(map(str, logits.shape[1:]))
+        shape_text = " x ".join(map(str, logits.shape[1:]))
         repair = "give it a labels file with one line for each number"
         if logits.ndim != 2:
             repair = "export it with one number for each class"
@@ -160,33 +159,33 @@ def _check(engine: Engine, weights: Weights, size: int, logits: NDArray[np.float
         else:
             repair += "; if they are features, export it with its last layer"
         raise EngineFailedError(
-            f"{engine.name} returns {answered} numbers for an image, but its labels file has {weights.classes} "
+            f"{engine.name} returns {shape_text} numbers for an image, but its labels file has {weights.classes} "
             f"classes: {repair}"
         )
     if not np.isfinite(logits).all():
         raise EngineFailedError(f"{engine.name} returns numbers that are not finite: export it again")
 
 
-TRIED = 4  # images in a batch
-ROUNDS = 3  # the fastest of them counts
-LEAST_GAIN = 0.03  # of the time; below this, single runs are as good, and each ends sooner
+TRIAL_BATCH = 4  # images
+ROUNDS = 3  # measurements, of which the fastest counts
+LEAST_GAIN = 0.03  # share of the time; below it, single runs are as good, and each ends sooner
 
 
 def gains_by_batches(engine: Engine, weights: Weights, now: Callable[[], float] = time.perf_counter) -> bool:
-    """Return whether a batch takes clearly less time than its images one by one."""
-    size = min(TRIED, engine.max_batch or TRIED)
+    """Measure whether a batch takes clearly less time than its images one by one; False also if a run fails."""
+    size = min(TRIAL_BATCH, engine.max_batch or TRIAL_BATCH)
     if size == 1:
         return False
-    together = np.zeros((size, 3, weights.height_px, weights.width_px), np.float32)
+    batch = np.zeros((size, 3, weights.height_px, weights.width_px), np.float32)
     times_s = []
     try:
         for _ in range(ROUNDS):
-            begun_s = now()
-            engine.infer(together)
-            between_s = now()
+            start_s = now()
+            engine.infer(batch)
+            batch_end_s = now()
             for _ in range(size):
-                engine.infer(together[:1])
-            times_s.append((between_s - begun_s, now() - between_s))
+                engine.infer(batch[:1])
+            times_s.append((batch_end_s - start_s, now() - batch_end_s))
     except JetselError:
         return False  # the next run raises the error
     batch_s, alone_s = min(batch_s for batch_s, _ in times_s), min(alone_s for _, alone_s in times_s)

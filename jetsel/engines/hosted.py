@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
-from jetsel.engines.base import EngineFailedError, Output, Place
+from jetsel.engines.base import CallerLimiter, EngineFailedError, Output
 from jetsel.engines.building import plans
 from jetsel.engines.hosting import interpreters
 from jetsel.engines.hosting.process import HostProcess, HostStart
@@ -23,28 +23,28 @@ from jetsel.engines.hosting.running import HostedModel
 from jetsel.engines.hosting.supervisor import Supervisor
 from jetsel.wire.status import HostStatus
 
-RUN_LIMIT_S = 2.0
-RUN_LIMIT_TIMES = 20  # of the usual time: power modes and throttling make runs two to four times as long
-RECENT = 32  # number of runs, about, in the running mean of the usual time
+RUN_LIMIT_S = 2.0  # least limit of a run, after which the host counts as hung
+RUN_LIMIT_TIMES = 20  # limit as a multiple of the usual time: low power modes make runs two to four times as long
+RECENT = 32  # runs, about, in the running mean of the usual time
 UNLOAD_S = 10.0
 
 
 class HostedBackend:
-    """One engine host and its models, of which one runs at a time."""
+    """The backend whose models run in one engine host, a separate process, one at a time."""
 
     def __init__(self, backend: str, settings: HostSettings, changed: Callable[[], None], rules: Rules = RULES) -> None:
         self._backend = backend
         self._settings = settings
         self._hello_s = rules.hello_s
         self.model_numbers = itertools.count(1)  # each engine takes one, by which the host knows its model
-        self.place = Place()  # counts the callers of all its models together
+        self.caller_limiter = CallerLimiter()  # counts the callers of all its models together
         self.supervisor = Supervisor(self._start, changed, rules)
 
     def open(self, weights: Weights, *, concurrency: int, threads: int) -> HostedEngine:
-        """See Backend.open.
+        """Load a model into the host, and start the host if none runs; see Backend.open.
 
-        The host runs one model at a time. A second caller may prepare its input meanwhile. At least one of
-        `concurrency` callers, if there are several, is left for models outside the host, in case the host hangs.
+        Two callers at most: one runs, and one prepares its input meanwhile. If `concurrency` is several, one caller is
+        left for models outside the host, in case the host hangs.
         """
         self.supervisor.start()
         engine = HostedEngine(self, weights, min(2, max(concurrency - 1, 1)), threads)
@@ -61,7 +61,7 @@ class HostedBackend:
         return self.supervisor.report()
 
     def load_request(self, weights: Weights, threads: int) -> dict[str, Any]:
-        """Return the request to load this model now; raises EngineFailedError, EngineDiedError."""
+        """Return the request to load the model's current file or engine; raises EngineFailedError, EngineDiedError."""
         if self._backend != "tensorrt":
             return {**plans.load_request(weights, weights.path, weights.sha256), "threads": threads}
         process = self.supervisor.process
@@ -79,96 +79,96 @@ onnxruntime_hosted = functools.partial(HostedBackend, "onnxruntime")
 
 
 class HostedEngine:
-    """One model in the host. Each restarted host loads it again."""
+    """One model in the engine host. The supervisor loads it again into each restarted host."""
 
     def __init__(self, backend: HostedBackend, weights: Weights, concurrency: int, threads: int) -> None:
         self.name = weights.name
         self.concurrency = concurrency
-        self.place: Place | None = backend.place
+        self.caller_limiter: CallerLimiter | None = backend.caller_limiter
         self.max_batch: int | None = None
         self.cost_bytes: int | None = None  # memory that its load took; None if unknown
-        self._key = next(backend.model_numbers)
+        self._number = next(backend.model_numbers)  # by which the host knows it
         self._weights = weights
         self._supervisor = backend.supervisor
-        self._load_request = functools.partial(backend.load_request, weights, threads)
-        self._loaded_request: Mapping[str, Any] = {}
-        self._home: tuple[HostProcess, HostedModel] | None = None
-        self._refused: str | None = None
+        self._current_request = functools.partial(backend.load_request, weights, threads)
+        self._loaded_request: Mapping[str, Any] = {}  # of the last load
+        self._hosted: tuple[HostProcess, HostedModel] | None = None  # the last host that loaded it
+        self._left_out: str | None = None  # why no host will load it again
         self._closed = False
         self._usual_s: float | None = None  # running mean of a run's time
 
-    # For the supervisor.
+    def load_request(self) -> dict[str, Any]:
+        """Return the request to load the model's current file (docs/engine-host.md), and keep it for `is_stale`."""
+        self._loaded_request = self._current_request()
+        return {"model": self._number, **self._loaded_request}
 
-    def request(self) -> dict[str, Any]:
-        """Return the request to load it, for its current file; see docs/engine-host.md."""
-        self._loaded_request = self._load_request()
-        return {"model": self._key, **self._loaded_request}
-
-    def loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+    def on_loaded(self, process: HostProcess, reply: Mapping[str, Any]) -> None:
+        """Take the model's limits and first run time from the host's reply to the load."""
         self.max_batch, self.cost_bytes = reply["max_batch"], reply["cost_bytes"]
         if self._usual_s is None:
             self._usual_s = reply["run_ms"] / 1e3
-        self._home = process, HostedModel(self._key, self._weights, reply["max_batch"], reply["embedding_width"])
+        self._hosted = process, HostedModel(self._number, self._weights, reply["max_batch"], reply["embedding_width"])
 
     def unload(self) -> None:
         """Unload the model, if the host that holds it still runs."""
         process = self._process
         if process is not None and process is self._supervisor.process:
             with contextlib.suppress(EngineDiedError):  # the host has ended, and the model with it
-                self._supervisor.ask(process, "unload", {"model": self._key}, UNLOAD_S, f"unloading {self.name}")
+                self._supervisor.ask(process, "unload", {"model": self._number}, UNLOAD_S, f"unloading {self.name}")
 
-    def refused(self, reason: str) -> None:
-        self._refused, self._home = reason, None
-
-    # For the driver.
+    def on_left_out(self, reason: str) -> None:
+        self._left_out, self._hosted = reason, None
 
     @property
     def unavailable(self) -> str | None:
-        if self._refused is not None or self._process is self._supervisor.process:
-            return self._refused
-        return self._supervisor.down or "the engine host is loading it again"
+        """Why the model cannot run: it was left out, or the running host has not loaded it; None if it can."""
+        if self._left_out is not None or self._process is self._supervisor.process:
+            return self._left_out
+        return self._supervisor.down_reason or "the engine host is loading it again"
 
     @property
-    def is_returning(self) -> bool:
+    def is_restarting(self) -> bool:
+        """Whether a new host is starting, or has not loaded the model yet."""
         supervisor = self._supervisor
-        return self._refused is None and (supervisor.is_returning or supervisor.process not in (None, self._process))
+        return self._left_out is None and (supervisor.is_restarting or supervisor.process not in (None, self._process))
 
     @property
-    def returns_within_s(self) -> float:
-        return self._supervisor.returns_within_s
+    def restart_s(self) -> float:
+        return self._supervisor.restart_s
 
     @property
     def is_stale(self) -> bool:
-        """See Engine.is_stale: the engine may have been built again."""
+        """Whether the model's file was replaced, or its TensorRT engine built again, since its load."""
         try:
-            return self._load_request().get("sha256") != self._loaded_request.get("sha256")
+            return self._current_request().get("sha256") != self._loaded_request.get("sha256")
         except JetselError:
             return False  # keep what runs if the new file cannot be read
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """See Engine.infer. The parts are copied once, into memory shared with the host."""
+        """See Engine.infer. A host that exceeds the limit is killed; the parts are copied once, into shared memory."""
         if self._closed:
             raise EngineFailedError(f"{self.name}: it is closed")
-        home, reason = self._home, self.unavailable
-        if home is None or reason is not None:
-            raise (EngineDiedError if self.is_returning else EngineFailedError)(f"{self.name}: {reason}")
-        process, loaded = home
+        hosted, reason = self._hosted, self.unavailable
+        if hosted is None or reason is not None:
+            raise (EngineDiedError if self.is_restarting else EngineFailedError)(f"{self.name}: {reason}")
+        process, model = hosted
         usual_s = self._usual_s or 0.0
         limit_s = max(RUN_LIMIT_S, RUN_LIMIT_TIMES * usual_s)
 
         def ask(request: Mapping[str, Any]) -> dict[str, Any]:
             return self._supervisor.ask(process, "infer", request, limit_s, f"running {self.name}")
 
-        output, run_s = loaded.run(process.memory, ask, *parts)
+        output, run_s = model.run(process.memory, ask, *parts)
         self._usual_s = usual_s + (run_s - usual_s) / RECENT
         return output
 
     def close(self) -> None:
-        """Unload it from the host too, after its current run."""
+        """Unload the model from the host after its current run; restarted hosts no longer load it."""
         self._closed = True
         self._supervisor.residents.forget(self)
         self.unload()
 
     @property
     def _process(self) -> HostProcess | None:
-        return None if self._home is None else self._home[0]
+        """The host that has loaded the model, which may have ended; None if none has."""
+        return None if self._hosted is None else self._hosted[0]

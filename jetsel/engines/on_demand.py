@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError
 from jetsel.base.events import event
-from jetsel.engines.base import Engine, EngineFailedError, Output, Place
+from jetsel.engines.base import CallerLimiter, Engine, EngineFailedError, Output
 
 log = logging.getLogger("jetsel.engines")
 
-RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each time: a failure may have cost a host
+RETRY_S, LONGEST_RETRY_S = 5.0, 600.0  # pause after a failed load, doubled each time: it may have ended a host
 
 
 @dataclass
 class _LoadFailures:
-    """Failed loads in a row. reason: of the last, None if none failed. retry_s: earliest time of the next load."""
+    """Failed loads since the last success. reason: of the last; None if none failed. retry_s: earliest next load."""
 
     reason: str | None = None
     retry_s: float = 0.0
-    pause_s: float = RETRY_S  # after the next failure
+    pause_s: float = RETRY_S  # until a retry, after the next failure
 
     def add(self, reason: str, now_s: float) -> None:
         self.reason, self.retry_s = reason, now_s + self.pause_s
@@ -34,10 +34,10 @@ class _LoadFailures:
 
 
 class OnDemandEngine:
-    """An engine that may be unloaded. Any thread may call.
+    """An engine that `unload` frees, and the next request loads again. Any thread may call.
 
-    The load is the larger part of a single run (Ogden and Guo, MODI, section 4.1), so forecasts include `load_due_ms`.
-    No caller waits in it: while it is unloaded, its place admits no run, and each attempt starts the load.
+    A load takes longer than a run (Ogden and Guo, MODI, section 4.1), so latency forecasts include `load_due_ms`. No
+    caller waits in `infer` for a load: while the engine is unloaded, its limiter admits nobody and starts the load.
     """
 
     def __init__(
@@ -48,22 +48,22 @@ class OnDemandEngine:
         *,
         try_batches: Callable[[Engine], bool] = lambda _: True,
     ) -> None:
-        """Load the engine. load: returns it, or raises. on_load_end: called after each later load, in its thread.
+        """Call `load`, which returns the engine; raises what it raises.
 
-        try_batches: called once with the loaded engine; returns whether it is faster in batches. Raises what `load`
-        raises.
+        on_load_end: called after each later load, in its thread. now: clock in seconds. try_batches: called once with
+        the loaded engine; returns whether it is faster in batches.
         """
         self._load, self._on_load_end, self._now = load, on_load_end, now
         self._lock = threading.Lock()
-        self._place = _Closed(self.request_load)
+        self._closed_limiter = _ClosedLimiter(self.request_load)
         self._callers = 0
-        self._begun_s: float | None = None  # start of the current load
+        self._load_start_s: float | None = None  # start of the current load
         self._failures = _LoadFailures()
         self._is_closed = False
-        begun_s = now()
+        start_s = now()
         self._engine = load()
         self.is_loaded, self.loaded_s = True, now()
-        self.load_ms = (self.loaded_s - begun_s) * 1e3  # of the last load
+        self.load_ms = (self.loaded_s - start_s) * 1e3  # of the last load
         self.gains_by_batches = try_batches(self._engine)
         self.name = self._engine.name
 
@@ -74,8 +74,8 @@ class OnDemandEngine:
         return self._engine.concurrency
 
     @property
-    def place(self) -> Place | None:
-        return self._engine.place if self.is_loaded else self._place
+    def caller_limiter(self) -> CallerLimiter | None:
+        return self._engine.caller_limiter if self.is_loaded else self._closed_limiter
 
     @property
     def max_batch(self) -> int | None:
@@ -83,24 +83,25 @@ class OnDemandEngine:
 
     @property
     def unavailable(self) -> str | None:
-        """See Engine: None while it is unloaded, unless its last load failed."""
+        """Why the engine cannot run; None also while it is unloaded and a request would load it."""
         return self._engine.unavailable if self.is_loaded else self._failures.reason
 
     @property
-    def is_returning(self) -> bool:
-        return self.is_loaded and self._engine.is_returning
+    def is_restarting(self) -> bool:
+        return self.is_loaded and self._engine.is_restarting
 
     @property
     def is_stale(self) -> bool:
-        """See Engine: False while unloaded, since the next load reads the new file."""
+        """Whether the model's file was replaced after its load; False while unloaded, as the next load reads it."""
         return self.is_loaded and self._engine.is_stale
 
     @property
-    def returns_within_s(self) -> float:
-        return self._engine.returns_within_s if self.is_loaded else self.load_due_ms / 1e3
+    def restart_s(self) -> float:
+        """Seconds that the last restart took; while the engine is unloaded, the time until it is loaded."""
+        return self._engine.restart_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
-        """See Engine.infer. If it was just unloaded, EngineDiedError makes the driver put the run back in front."""
+        """See Engine.infer. If it was just unloaded, raises EngineDiedError: the driver queues the run again."""
         with self._lock:
             if not self.is_loaded:
                 reason = self._failures.reason
@@ -120,18 +121,16 @@ class OnDemandEngine:
         if engine is not None:
             engine.close()
 
-    # Load and unload.
-
     @property
     def load_due_ms(self) -> float:
-        """Time in ms before it can run, estimated by its last load; 0 if it is loaded."""
-        begun_s = self._begun_s
+        """Time in ms until the engine is loaded, estimated from its last load; 0 if it is loaded."""
+        start_s = self._load_start_s
         if self.is_loaded:
             return 0.0
-        return self.load_ms if begun_s is None else max(0.0, self.load_ms - (self._now() - begun_s) * 1e3)
+        return self.load_ms if start_s is None else max(0.0, self.load_ms - (self._now() - start_s) * 1e3)
 
     def unload(self) -> bool:
-        """Free the engine, unless it runs or its host is unavailable; return whether it was freed."""
+        """Free the engine, unless it is running or unavailable; return whether it was freed."""
         with self._lock:
             if self._callers or not self.is_loaded or self._engine.unavailable is not None:
                 return False
@@ -140,56 +139,56 @@ class OnDemandEngine:
         return True
 
     def request_load(self) -> None:
-        """Load the engine for a request, in another thread, unless it is loaded or loading, or failed recently."""
+        """Start a thread that loads the engine, unless it is loaded, loading or closed, or it failed recently."""
         if self.is_loaded:
             return
         with self._lock:
-            is_due = self._begun_s is None and self._now() >= self._failures.retry_s
+            is_due = self._load_start_s is None and self._now() >= self._failures.retry_s
             if is_due and not (self.is_loaded or self._is_closed):
-                threading.Thread(target=self._load_again, name=f"loading-{self.name}", daemon=True).start()
-                self._begun_s = self._now()
+                threading.Thread(target=self._load_in_thread, name=f"loading-{self.name}", daemon=True).start()
+                self._load_start_s = self._now()
 
-    def _load_again(self) -> None:
-        begun_s, engine, failure = self._now(), None, "a defect ended its load: see the log"
+    def _load_in_thread(self) -> None:
+        """Load the engine, and note the result; an unexpected exception goes on to the log."""
+        start_s, engine, failure = self._now(), None, "a defect ended its load: see the log"
         took_s = 0.0
         try:
             engine = self._load()
-            took_s = self._now() - begun_s
+            took_s = self._now() - start_s
         except JetselError as error:
             failure = str(error)
         except MemoryError:
             failure = "no memory is left to load it"
         finally:
-            self._ended(engine, took_s, failure)
+            self._finish_load(engine, took_s, failure)
         self._on_load_end()
 
-    def _ended(self, engine: Engine | None, took_s: float, failure: str) -> None:
-        """Note the end of a load. engine: None if the load failed, for the reason `failure`."""
+    def _finish_load(self, engine: Engine | None, took_s: float, failure: str) -> None:
+        """Note and log the result of a load. engine: None if the load failed, for the reason `failure`."""
         with self._lock:
-            ended_s, self._begun_s, is_wanted = self._now(), None, not self._is_closed
-            if engine is not None and is_wanted:
+            ended_s, self._load_start_s, is_open = self._now(), None, not self._is_closed
+            if engine is not None and is_open:
                 self._engine, self._failures = engine, _LoadFailures()
                 self.load_ms, self.loaded_s, self.is_loaded = took_s * 1e3, ended_s, True
-            elif is_wanted:
+            elif is_open:
                 self._failures.add(failure, ended_s)
         if engine is None:
             fields = event("model-unavailable", model=self.name)
             log.error("model %s cannot be loaded: %s", self.name, failure, extra=fields)
-        elif is_wanted:
+        elif is_open:
             fields = event("model-loaded", model=self.name, took_s=took_s)
             log.info("model %s is loaded, in %.0f ms", self.name, self.load_ms, extra=fields)
         else:
             engine.close()
 
 
-class _Closed(Place):
-    """The place of an unloaded engine: it admits no caller, and each attempt starts the load."""
+class _ClosedLimiter(CallerLimiter):
+    """The limiter of an unloaded engine: it admits no caller, and each attempt starts the load."""
 
     def __init__(self, request_load: Callable[[], None]) -> None:
         super().__init__()
         self._request_load = request_load
 
-    def enter(self, _most: int) -> bool:
-        """Admit nobody, and start the load."""
+    def enter(self, _limit: int) -> bool:
         self._request_load()
         return False

@@ -1,4 +1,4 @@
-"""Features that separate kinds of images whatever their content: colourfulness, detail and noise."""
+"""Features that separate kinds of images (camera, light, size) whatever they show: colourfulness, detail, noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAPLACIANS = np.array([[1, -2, 1], [-2, 4, -2], [1, -2, 1]], np.float32)
 
 
 def colourfulness(bgr: NDArray[np.uint8]) -> float:
-    """Return 0 for grey, about 15 for a slightly and 80 for a highly colourful image.
+    """Return how colourful an image is: 0 for grey, about 15 for slightly and 80 for highly colourful.
 
     Hasler and Suesstrunk, "Measuring colourfulness in natural images" (SPIE Human Vision 2003), section 7: the
     deviation in the plane of red-green and yellow-blue, and 0.3 of the distance of the mean from grey.
@@ -33,7 +33,7 @@ def middle(bgr: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def detail(gray: NDArray[np.float32]) -> float:
-    """Return the share of the highest octave of frequencies in the energy of the highest two; 0 if there is none.
+    """Return a measure of sharpness: the highest octave's share of the energy of the two highest; 0 if there is none.
 
     In natural images the energy at frequency f falls as 1 / f^2 (Field 1987), so octaves have equal energy: a sharp
     image gives about one half, a blurred or enlarged one less, a noisy one more. The octaves are Haar's: the energy
@@ -46,8 +46,8 @@ def detail(gray: NDArray[np.float32]) -> float:
     half = cv2.resize(whole, (width // 2, height // 2), interpolation=cv2.INTER_AREA)
     quarter = cv2.resize(half, (width // 4, height // 4), interpolation=cv2.INTER_AREA)
     squares = [float(cv2.norm(plane, cv2.NORM_L2SQR)) / plane.size for plane in (whole, half, quarter)]
-    highest, next_one = (max(0.0, one) for one in (squares[0] - squares[1], squares[1] - squares[2]))
-    return highest / (highest + next_one) if highest + next_one > 1e-2 else 0.0  # less is float32 rounding
+    highest, second = (max(0.0, energy) for energy in (squares[0] - squares[1], squares[1] - squares[2]))
+    return highest / (highest + second) if highest + second > 1e-2 else 0.0  # less is float32 rounding
 
 
 def noise(gray: NDArray[np.float32]) -> float:

@@ -22,7 +22,7 @@ WORKING_PX = 64 * 64
 
 
 def working_size(height_px: int, width_px: int, working_px: int = WORKING_PX) -> tuple[int, int]:
-    """Return (height, width) in pixels, at most working_px in all, never enlarged, proportions kept but for rounding.
+    """Return (height, width) that an image is shrunk to: at most working_px pixels, proportions kept but for rounding.
 
     Both sides are at least 1: very long images lose their proportions (1 x 20000 becomes 1 x 4096).
     """

@@ -33,7 +33,7 @@ _detector = cv2.FastFeatureDetector.create(threshold=30, nonmaxSuppression=True)
 
 @dataclass(frozen=True)
 class Feature:
-    """One number computed from an image's pixels alone, finite for every image."""
+    """One number that `function` computes from an image's pixels and size alone, finite for every image."""
 
     name: str
     unit: str
@@ -51,7 +51,7 @@ def n_keypoints(view: View) -> float:
 
 
 def avg_perceived_brightness(view: View) -> float:
-    """Average sqrt(0.299 R^2 + 0.587 G^2 + 0.114 B^2) over the pixels.
+    """Return the mean of sqrt(0.299 R^2 + 0.587 G^2 + 0.114 B^2) over the pixels.
 
     The paper does not define perceived brightness. This is Finley's HSP model, in which a saturated colour is brighter
     than its grey level.
@@ -68,7 +68,7 @@ def contrast(view: View) -> float:
 
 
 def area_by_perim(view: View) -> float:
-    """Divide the main object's area by its perimeter, both in pixels of the halved working image.
+    """Return the main object's area divided by its perimeter, both in pixels of the halved working image.
 
     `find_main_object` defines the object. A disc gives a large value, a branched or ragged outline a small one. If
     nothing stands out, the object is the whole image.
@@ -77,12 +77,12 @@ def area_by_perim(view: View) -> float:
 
 
 def aspect_ratio(view: View) -> float:
-    """Divide width by height of the upright box around the main object (as in area_by_perim)."""
+    """Return width / height of the main object's bounding box, see `find_main_object`."""
     return view.main_object.width_px / view.main_object.height_px
 
 
 def edge_length(index: int) -> Callable[[View], float]:
-    """Return the share of all pixels that lie on edges of a length in bin index, 0 to 6.
+    """Return the feature of bin `index`, 0 to 6: the share of all pixels that lie on edges of a length in this bin.
 
     Edges are Canny's (150, 300 on the L1 norm of 3 x 3 Sobel responses). An edge is an 8-connected group of edge
     pixels; its length is their number: at most 8, 16, 32, 64, 128, 256, or more. Pixels are counted, not edges, since
@@ -94,17 +94,17 @@ def edge_length(index: int) -> Callable[[View], float]:
 
 
 def edge_angle(index: int) -> Callable[[View], float]:
-    """Return the share of the edge pixels whose edge runs at an angle in bin index, 0 to 6; 0 if there are no edges.
+    """Return the feature of bin `index`, 0 to 6: the share of the edge pixels on edges with an angle in this bin.
 
-    Angles are of the edge itself, anticlockwise from the x axis, modulo 180 degrees, whichever side is darker. Bins are
-    25.7 degrees wide and the first starts at -9.6: a horizontal edge is in the first, a vertical one in the fourth.
-    Shares are of the edge pixels, so that they do not repeat the density of edges.
+    It is 0 if there are no edges. Angles are of the edge itself, anticlockwise from the x axis, modulo 180 degrees,
+    whichever side is darker. Bins are 25.7 degrees wide and the first starts at -9.6: a horizontal edge is in the
+    first, a vertical one in the fourth. Shares are of the edge pixels, so that they do not repeat the density of edges.
     """
     return lambda view: view.edge_angles[index]
 
 
 def hue(index: int) -> Callable[[View], float]:
-    """Return the share of all pixels that are coloured and have a hue in bin index, 0 to 6.
+    """Return the feature of bin `index`, 0 to 6: the share of all pixels that are coloured with a hue in this bin.
 
     HSV hue in bins of 51.4 degrees; the first starts at -21.4: red, orange to yellow, green, cyan, azure, blue,
     magenta. Pixels with a saturation or value below 40 of 255 have no reliable hue and are in no bin, so the seven add
@@ -175,9 +175,6 @@ def extract(
 
 
 def table_hash() -> str:
-    """Return the sha256 (hex) of the table: its version, names and units, in order.
-
-    Each calibration stores it, and is rejected if it differs.
-    """
+    """Return the sha256 (hex) of VERSION, names and units. A calibration stores it, and is rejected if it differs."""
     table = [VERSION, *([feature.name, feature.unit] for feature in FEATURES)]
     return hashlib.sha256(json.dumps(table).encode()).hexdigest()

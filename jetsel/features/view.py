@@ -59,7 +59,7 @@ def moments(plane: NDArray[np.uint8] | NDArray[np.float32]) -> Moments:
 
 
 def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the share of all pixels in each range of hues, (7,), see `table.hue`."""
+    """Return the share of all pixels that are coloured with a hue in each of seven bins, (7,), see `table.hue`."""
     hsv = cv2.cvtColor(bgr, cv2.COLOR_BGR2HSV)
     coloured = cv2.inRange(hsv, LEAST_COLOUR, MOST_COLOUR)
     counts = cv2.calcHist([hsv], [0], coloured, [HUES], [0, HUES]).ravel()
@@ -67,9 +67,9 @@ def hue_shares(bgr: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 def length_shares(edges: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return (7,) shares of all pixels, see `table.edge_length`; Canny's edges are one pixel wide."""
+    """Return the share of all pixels on edges of a length in each of seven bins, (7,), see `table.edge_length`."""
     stats = cv2.connectedComponentsWithStatsWithAlgorithm(edges, 8, cv2.CV_32S, cv2.CCL_SPAGHETTI)[2]
-    lengths = np.asarray(stats[1:, cv2.CC_STAT_AREA], np.intp)  # row 0 is the background
+    lengths = np.asarray(stats[1:, cv2.CC_STAT_AREA], np.intp)  # row 0 is the background; edges are one pixel wide
     bins = _bin_of_length.take(lengths, mode="clip")
     return np.bincount(bins, weights=lengths, minlength=BINS) / edges.size
 
@@ -77,16 +77,16 @@ def length_shares(edges: NDArray[np.uint8]) -> NDArray[np.float64]:
 def angle_shares(
     edges: NDArray[np.uint8], along_x: NDArray[np.int16], along_y: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Return (7,) shares of the edge pixels, see `table.edge_angle`; an edge runs across the gradient."""
+    """Return the share of the edge pixels with an angle in each of seven bins, (7,). along_x, along_y: the gradient."""
     on_edge = edges.ravel().nonzero()[0]
-    x, y = along_x.ravel()[on_edge], along_y.ravel()[on_edge]  # y points down, so (y, x) runs along the edge
+    x, y = along_x.ravel()[on_edge], along_y.ravel()[on_edge]  # an edge runs across the gradient; y points down
     angles = np.degrees(np.arctan2(x, y, dtype=np.float32))
     bins = ((angles - ANGLE_START_DEGREES) % 180.0 / ANGLE_BIN_DEGREES).astype(np.intp)
     return np.bincount(bins % BINS, minlength=BINS) / max(1, on_edge.size)  # rounding may give 180.0, which is 0
 
 
 class MainObject(NamedTuple):
-    """An outline in pixels of the halved working image, measured along the outer sides of its pixels, holes filled."""
+    """Size of the main object (see `find_main_object`) with holes filled, in pixels of the halved working image."""
 
     area_px: float
     perimeter_px: float
@@ -95,6 +95,7 @@ class MainObject(NamedTuple):
 
 
 def _touches_most_of_border(mask: NDArray[np.uint8]) -> bool:
+    """Return whether more than half of the mask's border pixels are set."""
     ring = (mask[0], mask[-1], mask[:, 0], mask[:, -1])
     return 2 * sum(np.count_nonzero(side) for side in ring) > sum(side.size for side in ring)
 
@@ -130,7 +131,7 @@ class View:
     def __init__(
         self, bgr: NDArray[np.uint8], working_px: int = WORKING_PX, original_px: tuple[int, int] | None = None
     ) -> None:
-        """Keep bgr: (height, width, 3) uint8, blue first, at least 1 x 1; it is not written to.
+        """Keep bgr, (height, width, 3) uint8, at least 1 x 1, which is only read.
 
         working_px: largest number of pixels for features. original_px: width and height of the image, or of the box in
         it, before it was decoded at a reduced scale; None if it was not. Raises ValueError for another kind of array.
@@ -157,7 +158,7 @@ class View:
 
     @cached_property
     def gray_moments(self) -> Moments:
-        """Mean and deviation of the grey levels."""
+        """Mean and standard deviation of the grey levels."""
         return moments(self.gray)
 
     @cached_property
@@ -168,7 +169,7 @@ class View:
 
     @cached_property
     def middle(self) -> NDArray[np.float32]:
-        """Grey levels of the middle of the decoded image, (height, width) float32."""
+        """Grey levels of the middle of the decoded image, at full resolution, (height, width) float32."""
         return middle(self.bgr)
 
     @cached_property
@@ -184,20 +185,20 @@ class View:
 
     @cached_property
     def edge_lengths(self) -> NDArray[np.float64]:
-        """Shares of the pixels on edges of each range of lengths, (7,)."""
+        """Share of all pixels on edges of a length in each of seven bins, (7,)."""
         return length_shares(self.edges)
 
     @cached_property
     def edge_angles(self) -> NDArray[np.float64]:
-        """Shares of the edge pixels at each range of angles, (7,)."""
+        """Share of the edge pixels with an angle in each of seven bins, (7,)."""
         return angle_shares(self.edges, *self.gradients)
 
     @cached_property
     def main_object(self) -> MainObject:
-        """The largest region that differs from the border."""
+        """The largest region that differs from the image's border."""
         return find_main_object(self.gray)
 
     @cached_property
     def hues(self) -> NDArray[np.float64]:
-        """Shares of the pixels in each range of hues, (7,)."""
+        """Share of all pixels with a hue in each of seven bins, (7,)."""
         return hue_shares(self.small)

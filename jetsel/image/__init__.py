@@ -1,6 +1,6 @@
 """From bytes to image to model input: the only such code, bounded in bytes, pixels and memory."""
 
-from jetsel.image.decode import decode, of_area
+from jetsel.image.decode import decode, to_area
 from jetsel.image.header import MeasuredImage, measure
 from jetsel.image.limits import Limits, read_file
 from jetsel.image.model_input import InputSpec, model_input
@@ -18,8 +18,8 @@ __all__ = [
     "jpeg",
     "measure",
     "model_input",
-    "of_area",
     "pixels_of_box",
     "read_file",
     "smaller_size",
+    "to_area",
 ]

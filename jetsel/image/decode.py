@@ -57,12 +57,12 @@ def decode(
     A JPEG is decoded at 1/8, 1/4 or 1/2 of its size if its shorter side then still has `needed_px` pixels. That is the
     largest input side of the family, never of one request, so that an image always gives the same pixels. Other formats
     are decoded whole, since OpenCV would shrink them only afterwards. Grey becomes BGR, 16 bits become 8 (see
-    `_of_16_bits`); alpha channels and colour profiles are ignored. Of an animated PNG the default image is decoded.
+    `_to_8_bits`); alpha channels and colour profiles are ignored. Of an animated PNG the default image is decoded.
     measured: the result of `measure` for the same data, limits and `needed_px`, None to measure here. Raises
     BadImageError (another format, empty, truncated, damaged, dark 16 bits) or ImageTooLargeError.
     """
     view = memoryview(data).cast("B")
-    _, header, n = measured or measure(view, None, limits, needed_px)
+    _, header, reduction = measured or measure(view, None, limits, needed_px)
     assert header is not None, "raw pixels must be read with from_pixels"
     orientation, stated_bits = header.orientation, 0
     if header.kind == JPEG:
@@ -70,33 +70,33 @@ def decode(
         if header.has_junk:
             view = memoryview(without_junk(view, header))
     elif header.kind == PNG:
-        picture, orientation, stated_bits = _picture_of(view)
-        view = memoryview(picture)
-    bgr = _decoded(view, n, header)
+        stripped, orientation, stated_bits = _strip_png(view)
+        view = memoryview(stripped)
+    bgr = _decode_with_opencv(view, reduction, header)
     if bgr.dtype == np.uint16:
-        bgr = _of_16_bits(bgr, stated_bits)
-    if bgr.shape != (-(-header.height // n), -(-header.width // n), 3):
+        bgr = _to_8_bits(bgr, stated_bits)
+    if bgr.shape != (-(-header.height // reduction), -(-header.width // reduction), 3):
         size = f"{header.width} x {header.height} pixels"
         raise damaged(header.kind, f"its header gives {size}, but its content has another size")
     width, height = (header.height, header.width) if orientation in TRANSPOSED else (header.width, header.height)
     return Photograph(upright(bgr, orientation), width, height)
 
 
-def of_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, area_px: int) -> Photograph:
-    """Return the image with at least this number of pixels, or all that it has; decode again if it has fewer.
+def to_area(photograph: Photograph, data: bytes | memoryview, limits: Limits, min_area_px: int) -> Photograph:
+    """Return the image with min_area_px pixels or more, or all that it has; decode it again if it was reduced too far.
 
     data: the file that the image was decoded from. Raises the same errors as `decode`.
     """
     height_px, width_px = photograph.bgr.shape[:2]
     whole_px = photograph.width_px * photograph.height_px
-    if height_px * width_px >= min(area_px, whole_px):
+    if height_px * width_px >= min(min_area_px, whole_px):
         return photograph
-    shorter_px = min(photograph.width_px, photograph.height_px) * math.sqrt(min(1.0, area_px / whole_px))
+    shorter_px = min(photograph.width_px, photograph.height_px) * math.sqrt(min(1.0, min_area_px / whole_px))
     return decode(data, limits, math.ceil(shorter_px))
 
 
 def _check_end(data: memoryview, header: ImageHeader, limits: Limits) -> None:
-    """Raise BadImageError unless a JPEG has an end (EOI) after its first scan, and an allowed number of scans.
+    """Raise BadImageError if a JPEG is truncated (has no EOI marker after its first scan) or has too many scans.
 
     EXIF thumbnails, which have an end of their own, come before the first scan, and second images after the end.
     """
@@ -105,45 +105,45 @@ def _check_end(data: memoryview, header: ImageHeader, limits: Limits) -> None:
     end = _EOI.search(data, header.scan_at)
     if end is None:
         raise truncated(JPEG, "before its end-of-image marker")
-    most = min(_MAX_SCANS, _MAX_LARGEST_SCANS * limits.max_pixels // (header.width * header.height))
+    max_scans = min(_MAX_SCANS, _MAX_LARGEST_SCANS * limits.max_pixels // (header.width * header.height))
     scans = 1 + len(_SOS.findall(data, header.scan_at, end.start()))
-    if scans > most:
-        raise damaged(JPEG, f"it has {scans} scans of {header.width} x {header.height} pixels, over {most}")
+    if scans > max_scans:
+        raise damaged(JPEG, f"it has {scans} scans of {header.width} x {header.height} pixels, over {max_scans}")
 
 
-def _decoded(data: memoryview, n: int, header: ImageHeader) -> np.ndarray:
-    """Return the stored pixels at 1/n of the size: (height, width, 3) uint8, or uint16 for a PNG of 16 bits.
+def _decode_with_opencv(data: memoryview, reduction: int, header: ImageHeader) -> np.ndarray:
+    """Return the stored pixels at 1 / reduction of the size: (height, width, 3) uint8, or uint16 for a PNG of 16 bits.
 
     EXIF is ignored, since OpenCV's versions treat it differently. Raises BadImageError or MemoryError.
     """
-    flags = _FLAGS[n] | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION
+    flags = _FLAGS[reduction] | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION
     with suppress(cv2.error):
         bgr = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
         if bgr is not None:  # None is missing in OpenCV's stubs
             return bgr
-    # OpenCV does not report whether memory ran out, so allocate as much. The codecs hold up to 6 bytes a pixel
-    # beside the 3 of the image: libjpeg's coefficients of a progressive file.
+    # OpenCV does not report whether memory ran out, so allocate as much, for a MemoryError. Codecs hold up to 6 bytes
+    # a pixel beside the 3 of the image: libjpeg's coefficients of a progressive file.
     np.empty((header.height, header.width, 9), np.uint8)
     raise damaged(header.kind, "it cannot be decoded, or it is of a rare variant that OpenCV does not read")
 
 
-def _of_16_bits(bgr: np.ndarray, stated_bits: int) -> np.ndarray:
-    """Return uint8 of the same shape: 0 to 65,535 become 0 to 255.
+def _to_8_bits(bgr: np.ndarray, stated_bits: int) -> np.ndarray:
+    """Convert 16-bit levels to uint8 of the same shape: 0 to 65,535 become 0 to 255.
 
     Many cameras store 10, 12 or 14 bits in 16 without scaling. If the PNG's sBIT states these bits, the levels are
     scaled by them; otherwise the image is rejected as nearly black. Levels scaled as the format demands end with zeros
     below the stated bits.
     """
-    full, lowest, highest = 0xFFFF, int(bgr.min()), int(bgr.max())
+    white, lowest, highest = 0xFFFF, int(bgr.min()), int(bgr.max())
     stated = (1 << stated_bits) - 1
-    if highest <= stated < full and (bgr & (full >> stated_bits)).any():
-        full = stated
-    elif (highest - lowest) * 10 < full:
+    if highest <= stated < white and (bgr & (white >> stated_bits)).any():
+        white = stated
+    elif (highest - lowest) * 10 < white:
         raise BadImageError(
-            f"the PNG of 16 bits has levels from {lowest} to {highest} only, less than a tenth of 0 to {full}: scale "
+            f"the PNG of 16 bits has levels from {lowest} to {highest} only, less than a tenth of 0 to {white}: scale "
             "them to the full range, or save it with 8 bits"
         )
-    return cv2.convertScaleAbs(bgr, alpha=255 / full)
+    return cv2.convertScaleAbs(bgr, alpha=255 / white)
 
 
 # Before libpng reads a PNG, it is checked and cut to the chunks that its pixels need, because of two hostile files
@@ -162,28 +162,28 @@ _PROFILES = (b"Raw profile type exif", b"Raw profile type APP1")
 """Keywords of texts that hold EXIF as ImageMagick writes it: a name, a length, and hexadecimal digits."""
 
 
-def _picture_of(data: memoryview) -> tuple[bytes, int, int]:
-    """Return the file with only the chunks its pixels need, the EXIF orientation, and the bits per channel from sBIT.
+def _strip_png(data: memoryview) -> tuple[bytes, int, int]:
+    """Return a PNG with only the chunks its pixels need, its EXIF orientation, and the bits per channel from sBIT.
 
     The orientation is 1 to 8; without sBIT the bits are 16. Raises BadImageError (truncated, damaged).
     """
-    chunks, pixels, first = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
-    profile = None  # only the first such text is read: each costs up to _STEP_BYTES
+    chunks, pixels, contents = [data[:_SIGNATURE_BYTES]], list[memoryview](), dict[bytes, memoryview]()
+    exif_text = None  # only the first such text is read: each costs up to _STEP_BYTES
     for name, content, chunk in _chunks(data):
-        first.setdefault(name, content)
+        contents.setdefault(name, content)
         if not name[0] & _ANCILLARY:
             chunks.append(chunk)
             if name == b"IDAT":
                 pixels.append(content)
-        elif profile is None and bytes(content[:21]) in _PROFILES:
-            profile = _profile(name, bytes(content[22:_STEP_BYTES]))
-    _check_amount(data, pixels)
-    orientation = orientation_of(first.get(b"eXIf", profile or b""))
-    return b"".join((*chunks, _END)), orientation, (first.get(b"sBIT") or b"\x10")[0]
+        elif exif_text is None and bytes(content[:21]) in _PROFILES:
+            exif_text = _exif_in_text(name, bytes(content[22:_STEP_BYTES]))
+    _check_pixel_bytes(data, pixels)
+    orientation = orientation_of(contents.get(b"eXIf", exif_text or b""))
+    return b"".join((*chunks, _END)), orientation, (contents.get(b"sBIT") or b"\x10")[0]
 
 
-def _profile(name: bytes, text: bytes) -> bytes:
-    """Return the EXIF block in a text chunk, after one of _PROFILES; empty if it is unreadable."""
+def _exif_in_text(name: bytes, text: bytes) -> bytes:
+    """Return the EXIF block in a PNG's text chunk, empty if it is unreadable. text: what follows the keyword."""
     if name != b"tEXt":
         text = text[1:] if name == b"zTXt" else text[2:].split(b"\0", 2)[-1]  # iTXt: a language, a translated keyword
         with suppress(zlib.error):  # an iTXt may be uncompressed
@@ -196,44 +196,44 @@ def _profile(name: bytes, text: bytes) -> bytes:
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[bytes, memoryview, memoryview]]:
-    """Yield the name, the content and the whole of each chunk before IEND; ignore data after IEND.
+    """Yield name, content and all bytes of each of a PNG's chunks up to IEND; ignore data after IEND.
 
     Checksums are compared here because libpng reports wrong ones on stderr, and some versions then return half an
     image. Ancillary chunks with a wrong checksum are skipped.
     """
-    at = _SIGNATURE_BYTES
+    start = _SIGNATURE_BYTES
     for _ in range(_MAX_CHUNKS):
-        if at + 8 > len(data):
+        if start + 8 > len(data):
             raise truncated(PNG, "before its last chunk (IEND)")
-        length, name = struct.unpack_from(">I4s", data, at)
-        end = at + 8 + length
+        length, name = struct.unpack_from(">I4s", data, start)
+        end = start + 8 + length
         if end + 4 > len(data):
             raise truncated(PNG, "inside a chunk")
         if name == b"IEND":
             return
-        if zlib.crc32(data[at + 4 : end]) == int.from_bytes(data[end : end + 4], "big"):
-            yield name, data[at + 8 : end], data[at : end + 4]
+        if zlib.crc32(data[start + 4 : end]) == int.from_bytes(data[end : end + 4], "big"):
+            yield name, data[start + 8 : end], data[start : end + 4]
         elif not name[0] & _ANCILLARY:
             raise damaged(PNG, f"the checksum of a chunk {name!r} is wrong")
-        at = end + 4
+        start = end + 4
     raise damaged(PNG, f"it has more than {_MAX_CHUNKS} chunks")
 
 
-def _check_amount(data: memoryview, pixels: list[memoryview]) -> None:
-    """Raise BadImageError if the pixel chunks unpack to more data than an image of this size and kind has.
+def _check_pixel_bytes(data: memoryview, pixels: list[memoryview]) -> None:
+    """Raise BadImageError if a PNG's pixel chunks (IDAT) unpack to more data than its header allows.
 
-    libpng rejects a file with too little data.
+    libpng itself rejects a file with too little data.
     """
     width, height, depth, colour = struct.unpack_from(">IIBB", data, 16)
     # Each row starts with a filter byte and may end inside a byte; interlacing nearly doubles the number of rows.
-    left = width * height * depth * _CHANNELS.get(colour, 4) // 8 + 4 * height + 16
+    left_bytes = width * height * depth * _CHANNELS.get(colour, 4) // 8 + 4 * height + 16
     unpacking = zlib.decompressobj()
     try:
         for content in pixels:
             packed: bytes | memoryview = content
             while len(packed) and not unpacking.eof:
-                left -= len(unpacking.decompress(packed, _STEP_BYTES))
-                if left < 0:
+                left_bytes -= len(unpacking.decompress(packed, _STEP_BYTES))
+                if left_bytes < 0:
                     raise damaged(PNG, "it holds more pixels than its header gives")
                 packed = unpacking.unconsumed_tail
     except zlib.error:

@@ -18,7 +18,7 @@ from jetsel.image.limits import Limits, check_bytes, check_pixels, damaged, othe
 from jetsel.image.pixels import check_layout
 from jetsel.wire import Pixels
 
-UPRIGHT, TRANSPOSED = 1, (5, 6, 7, 8)
+UPRIGHT, TRANSPOSED = 1, (5, 6, 7, 8)  # EXIF orientations: unchanged; width and height swapped
 _TIFF = re.compile(rb"II\*\0|MM\0\*")  # start of an EXIF block, little-endian or big-endian
 _TAG = 0x0112  # EXIF 2.32, 4.6.4 A: Orientation
 _INTEGERS = {1: "B", 3: "H", 4: "I"}  # BYTE and LONG violate the specification, but other readers accept them
@@ -26,9 +26,9 @@ _MAX_ENTRIES = 1024  # IFD0 of real cameras has fewer than 100
 
 
 def orientation_of(block: bytes | memoryview) -> int:
-    """Return the orientation in an EXIF block, 1 to 8; 1 (upright) if there is none or it is unreadable.
+    """Return the orientation in an EXIF block, 1 to 8; 1 (upright) if there is none.
 
-    A damaged EXIF block does not make the image unusable, so nothing is raised.
+    It is 1 for an unreadable block too, which does not make the image unusable.
     """
     match = _TIFF.search(block, 0, 64)  # after a prefix, which some programs repeat or omit
     if match is None:
@@ -37,10 +37,10 @@ def orientation_of(block: bytes | memoryview) -> int:
     try:
         (start,) = struct.unpack_from(f"{order}I", tiff, 4)
         (n_entries,) = struct.unpack_from(f"{order}H", tiff, start)
-        for at in range(start + 2, start + 2 + 12 * min(n_entries, _MAX_ENTRIES), 12):
-            tag, kind = struct.unpack_from(f"{order}HH", tiff, at)
+        for entry in range(start + 2, start + 2 + 12 * min(n_entries, _MAX_ENTRIES), 12):
+            tag, kind = struct.unpack_from(f"{order}HH", tiff, entry)
             if tag == _TAG and kind in _INTEGERS:
-                (value,) = struct.unpack_from(f"{order}{_INTEGERS[kind]}", tiff, at + 8)
+                (value,) = struct.unpack_from(f"{order}{_INTEGERS[kind]}", tiff, entry + 8)
                 return value if 1 <= value <= 8 else UPRIGHT
     except struct.error:  # it points past its end
         pass
@@ -48,7 +48,7 @@ def orientation_of(block: bytes | memoryview) -> int:
 
 
 def upright(bgr: np.ndarray, orientation: int) -> np.ndarray:
-    """Return (height, width, 3) uint8 turned upright, C-contiguous; the same array if nothing changes."""
+    """Apply an EXIF orientation (1 to 8) to (height, width, 3) uint8; return the same array if nothing changes."""
     if orientation in TRANSPOSED:
         bgr = cv2.transpose(bgr)
     flip = {2: 1, 6: 1, 3: -1, 7: -1, 4: 0, 8: 0}.get(orientation)  # as in cv2.flip: 1 left-right, -1 both
@@ -63,7 +63,7 @@ _MAX_JUNK_BYTES = 1 << 20
 """Limit of all bytes between the segments before a JPEG's first scan: firmware writes up to 70,000."""
 _MARKER = re.compile(rb"\xff[^\x00\xff]")
 _EXIF, _SCAN, _JPEG_LS = 0xE1, 0xDA, 0xF7
-_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # T.81, B.1.1.3: markers without a length
+_WITHOUT_LENGTH = frozenset((0x01, *range(0xD0, 0xD8)))  # T.81, B.1.1.3: markers without a length
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # T.81, table B.1: SOF0 to SOF15
 _SEQUENTIAL = (0xC0, 0xC1)  # frames that are not progressive, lossless or arithmetic-coded
 _ANIMATED, _HAS_EXIF = 0x02, 0x08  # flags of a WebP's first chunk, VP8X (RFC 9649, 2.7.1)
@@ -71,38 +71,31 @@ _WEBP_SIDE = 0x3FFF  # bits of a side
 
 
 class ImageHeader(NamedTuple):
-    """The format of a file, and its stored size in pixels before the EXIF orientation (1 to 8) is applied.
+    """The format of a file, and its stored size in pixels before the EXIF orientation is applied."""
 
-    scan_at: start of the data of a JPEG's first scan. is_streamed: that scan holds the whole image, so that it is
-    decoded row by row, at a reduced size too. has_junk: there are bytes between its segments.
-    """
-
-    kind: str
+    kind: str  # JPEG, PNG or WEBP
     width: int
     height: int
-    orientation: int = UPRIGHT
-    scan_at: int = 0
-    is_streamed: bool = False
-    has_junk: bool = False
+    orientation: int = UPRIGHT  # 1 to 8
+    scan_at: int = 0  # of a JPEG: index of the first scan's data
+    is_streamed: bool = False  # its first scan holds the whole image: libjpeg decodes it row by row, also reduced
+    has_junk: bool = False  # it has bytes between its segments
 
 
 class MeasuredImage(NamedTuple):
-    """The pixels that decoding holds in memory, about 3 bytes each. header: None for raw pixels.
+    """What decoding an image will take, by its header."""
 
-    reduction: a JPEG is decoded at 1 / reduction of its size.
-    """
-
-    pixels: int
-    header: ImageHeader | None = None
-    reduction: int = 1
+    pixels: int  # number that decoding holds in memory, about 3 bytes each
+    header: ImageHeader | None = None  # None for raw pixels
+    reduction: int = 1  # a JPEG is decoded at 1 / reduction of its size
 
 
 def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: int) -> MeasuredImage:
-    """Return the memory that decoding will take, by the header alone; `decode` checks the rest.
+    """Return how many pixels decoding will hold in memory, by the header alone; `decode` checks the rest.
 
-    data: an image file, or raw pixels in the layout `pixels`. A JPEG that is decoded directly at 1/n of its size counts
-    with the reduced size; one whose coefficients libjpeg must hold whole (ITU-T T.81: progressive, or a scan for each
-    component) counts in full, as do other formats. Raises BadImageError (unknown or damaged header) or
+    data: an image file, or raw pixels in the layout `pixels`. needed_px: see `decode`. A JPEG that is decoded at 1/n of
+    its size counts with the reduced size; one whose coefficients libjpeg must hold whole (ITU-T T.81: progressive, or a
+    scan for each component) counts in full, as do other formats. Raises BadImageError (unknown or damaged header) or
     ImageTooLargeError.
     """
     check_bytes(len(data), limits)
@@ -122,43 +115,44 @@ def measure(data: memoryview, pixels: Pixels | None, limits: Limits, needed_px: 
     except (ValueError, struct.error):
         raise damaged("image", "its header is cut short, or cannot be read") from None
     check_pixels(header.width, header.height, limits)
-    n = _reduction(header.width, header.height, needed_px) if header.kind == JPEG else 1
-    held = n if header.is_streamed else 1
-    return MeasuredImage(-(-header.width // held) * -(-header.height // held), header, n)
+    reduction = _reduction(header.width, header.height, needed_px) if header.kind == JPEG else 1
+    held_reduction = reduction if header.is_streamed else 1
+    held_pixels = -(-header.width // held_reduction) * -(-header.height // held_reduction)
+    return MeasuredImage(held_pixels, header, reduction)
 
 
 def _reduction(width: int, height: int, needed_px: int) -> int:
-    """Return the largest of 8, 4, 2 and 1 that leaves the shorter side `needed_px` pixels (libjpeg rounds sides up)."""
+    """Return the largest of 8, 4, 2 and 1 by which the shorter side can be divided and still has `needed_px` pixels."""
     shorter = min(width, height)
     for n in (8, 4, 2):  # runs for every request, so no generator
-        if -(-shorter // n) >= needed_px:
+        if -(-shorter // n) >= needed_px:  # libjpeg rounds up
             return n
     return 1
 
 
 def segments(data: memoryview) -> list[tuple[int, int, int]]:
-    """Return (code, start, end) of a JPEG's segments up to its first scan, as libjpeg finds them (T.81, B.1).
+    """Return marker code, start and end of each of a JPEG's segments up to its first scan, as libjpeg finds them.
 
-    Bytes between segments, markers without content, and segments with an impossible length are skipped. Raises
-    ValueError, or struct.error (truncated).
+    Bytes between segments, markers without content, and segments with an impossible length are skipped (ITU-T T.81,
+    B.1). Raises ValueError, or struct.error (truncated).
     """
-    places: list[tuple[int, int, int]] = []  # no generator, which would resume for each segment of every request
-    at, junk_bytes = 2, 0
+    spans: list[tuple[int, int, int]] = []  # no generator, which would resume for each segment of every request
+    start, junk_bytes = 2, 0
     for _ in range(_MAX_SEGMENTS):
-        filling, code, length = struct.unpack_from(">BBH", data, at)
+        filling, code, length = struct.unpack_from(">BBH", data, start)
         if filling != 0xFF or code in (0x00, 0xFF):  # no marker, or padding
-            marker = _MARKER.search(data, at, at + _MAX_JUNK_BYTES - junk_bytes)
+            marker = _MARKER.search(data, start, start + _MAX_JUNK_BYTES - junk_bytes)
             if marker is None:
                 raise ValueError("no further marker")
-            junk_bytes += marker.start() - at
-            at = marker.start()
-        elif code in _ALONE or length < 2:
-            at += 2
+            junk_bytes += marker.start() - start
+            start = marker.start()
+        elif code in _WITHOUT_LENGTH or length < 2:
+            start += 2
         else:
-            places.append((code, at, at + 2 + length))
+            spans.append((code, start, start + 2 + length))
             if code in (_SCAN, _JPEG_LS):
-                return places
-            at += 2 + length
+                return spans
+            start += 2 + length
     raise ValueError("too many segments")
 
 
@@ -168,7 +162,7 @@ def without_junk(data: memoryview, header: ImageHeader) -> bytes:
 
 
 def _jpeg(data: memoryview) -> ImageHeader:
-    """Return the header from the segments before the first scan."""
+    """Return the header from the segments before the first scan; struct.error or ValueError if they are damaged."""
     frame, frame_code, exif, end, has_junk = (0, 0, 0), 0, data[:0], 2, False
     for code, start, next_end in segments(data):
         has_junk |= start != end
@@ -186,6 +180,7 @@ def _jpeg(data: memoryview) -> ImageHeader:
 
 
 def _png(data: memoryview) -> ImageHeader:
+    """Return the header from the first chunk (PNG, third edition, 11.2.1), without the orientation."""
     name, width, height = struct.unpack_from(">4sII", data, 12)
     if name != b"IHDR":
         raise damaged(PNG, "its first chunk is not IHDR")
@@ -193,16 +188,16 @@ def _png(data: memoryview) -> ImageHeader:
 
 
 def _webp(data: memoryview) -> ImageHeader:
-    """Return the header from the chunks; the first image counts (RFC 9649, 2.5 to 2.7; RFC 6386, 9.1)."""
+    """Return the header from the chunks of the first image (RFC 9649, 2.5 to 2.7; RFC 6386, 9.1)."""
     (size,) = struct.unpack_from("<I", data, 4)
-    width, height, flags, exif, at, end = 0, 0, 0, data[:0], 12, 8 + size
+    width, height, flags, exif, start, end = 0, 0, 0, data[:0], 12, 8 + size
     if end > len(data):
         raise ValueError("cut short")
     for _ in range(_MAX_SEGMENTS):
-        if at + 8 > end:
+        if start + 8 > end:
             break
-        name, length = struct.unpack_from("<4sI", data, at)
-        content = data[at + 8 : at + 8 + length]
+        name, length = struct.unpack_from("<4sI", data, start)
+        content = data[start + 8 : start + 8 + length]
         if name == b"VP8X":
             (flags,) = struct.unpack_from("B", content)
         elif name == b"VP8 " and not width:
@@ -212,7 +207,7 @@ def _webp(data: memoryview) -> ImageHeader:
             width, height = 1 + (bits & _WEBP_SIDE), 1 + (bits >> 14 & _WEBP_SIDE)
         elif name == b"EXIF" and flags & _HAS_EXIF:
             exif = exif or content
-        at += 8 + length + length % 2
+        start += 8 + length + length % 2
     if flags & _ANIMATED:
         raise BadImageError("the WebP is animated: send one of its frames as a JPEG, PNG or WebP file")
     return ImageHeader(WEBP, width, height, orientation_of(exif))

@@ -17,7 +17,7 @@ _CONVERT = "convert it to JPEG or PNG"
 _FRAME = "send one of its frames as a JPEG or PNG"
 _SOURCE = "check its source, as servers send pages in place of images"
 _XML = rb"(?:\xef\xbb\xbf)?\s*(?=<).*<"
-_OTHER_FORMATS = (  # format, repair, and pattern of the first bytes
+_OTHER_FORMATS = (  # rejected formats: name, repair, and pattern of the first bytes
     ("a GIF", _FRAME, rb"GIF8"),
     ("a BMP", _CONVERT, rb"BM.{4}\0{4}"),
     ("a TIFF or a camera's raw file", _CONVERT, rb"II[*+U]\0|MM\0[*+]|IIR[OS]|FUJIFILM|.{4}ftypcrx "),
@@ -44,7 +44,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def check_bytes(n_bytes: int, limits: Limits) -> None:
-    """Raise BadImageError for no bytes, ImageTooLargeError for too many."""
+    """Raise BadImageError for an empty file, ImageTooLargeError for one over the limit."""
     if n_bytes == 0:
         raise BadImageError("the image is empty: 0 bytes; send a whole JPEG, PNG or WebP file")
     if n_bytes > limits.max_bytes:
@@ -71,17 +71,17 @@ def check_pixels(width: int, height: int, limits: Limits) -> None:
 
 
 def truncated(kind: str, where: str) -> BadImageError:
-    """Return the error for a file that ends too early."""
+    """Return the error for a file that ends too early. kind: "JPEG", "PNG"; where: "inside a chunk"."""
     return BadImageError(f"the {kind} is truncated: it ends {where}; send the whole file")
 
 
 def damaged(kind: str, why: str) -> BadImageError:
-    """Return the error for a file that contradicts its own format."""
+    """Return the error for a file that contradicts its own format. kind: "JPEG", "PNG"; why: a clause."""
     return BadImageError(f"the {kind} is damaged: {why}; save or send it again")
 
 
 def other_format(data: memoryview) -> BadImageError:
-    """Return the error for a file that is not JPEG, PNG or WebP; it names the format if known."""
+    """Return the error for a file that is not JPEG, PNG or WebP; its message names the format if that is recognised."""
     start = bytes(data[:1024])
     for name, repair, pattern in _OTHER_FORMATS:
         if re.match(pattern, start, re.DOTALL):
@@ -90,6 +90,6 @@ def other_format(data: memoryview) -> BadImageError:
 
 
 def read_file(path: Path, limits: Limits) -> bytes:
-    """Return a regular file's bytes, or enough for `decode` to reject it as too large. Raises OSError."""
+    """Return a regular file's bytes, at most one byte over the limit, so that `decode` rejects it. Raises OSError."""
     with open_regular(path) as file:
         return file.read(limits.max_bytes + 1)

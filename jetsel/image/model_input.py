@@ -1,4 +1,4 @@
-"""Converts an image to the input of one model: resized, cropped, normalised."""
+"""Converts an image to the input of one model: resizes, crops and normalises it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def shorter_px(self) -> int:
-        """The shorter side below which an image may have to be enlarged."""
+        """Shorter side that an image must have so that it is not enlarged for this model."""
         return self.resize_px or max(self.width_px, self.height_px)
 
     def __post_init__(self) -> None:
@@ -74,19 +74,19 @@ def model_input(photograph: Photograph, spec: InputSpec) -> np.ndarray:
     When enlarging, `area` becomes bilinear. Memory stays near that of the input whatever the image's shape, since parts
     outside the crop are never resized.
     """
-    resize = _antialiased if spec.interpolation.startswith("antialiased") else _resized_by_opencv
+    resize = _resize_with_pillow if spec.interpolation.startswith("antialiased") else _resize_with_opencv
     levels = resize(photograph.bgr, spec).astype(np.float32, copy=False)
     height, width = levels.shape[:2]
-    normalised = cv2.transform(levels, _normalisation(spec), _between.array("normalised", height, width))
+    normalised = cv2.transform(levels, _normalisation(spec), _buffers.array("normalised", height, width))
     batch: np.ndarray = normalised.transpose(2, 0, 1)[np.newaxis].copy()
     return batch
 
 
-class _Between(threading.local):
-    """Reusable arrays of one thread for intermediate steps: for its own, OpenCV would wait for Python's lock again."""
+class _StepBuffers(threading.local):
+    """Reusable output arrays of one thread: to allocate one, OpenCV would wait for Python's global lock again."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, np.ndarray] = {}  # by step, the last one
+        self._arrays: dict[str, np.ndarray] = {}  # last array of each step
 
     def array(self, step: str, height: int, width: int) -> np.ndarray:
         """Return an uninitialised (height, width, 3) float32 array, shared by this thread's calls for this step."""
@@ -96,12 +96,12 @@ class _Between(threading.local):
         return array
 
 
-_between = _Between()
+_buffers = _StepBuffers()
 
 
 @lru_cache(maxsize=64)  # families have few models
 def _normalisation(spec: InputSpec) -> np.ndarray:
-    """Return (3, 4) float32: the matrix from (B, G, R, 1) to normalised channels in the model's order."""
+    """Return (3, 4) float32: the matrix that turns (B, G, R, 1), 0 to 255, into the model's normalised channels."""
     matrix = np.zeros((3, 4), np.float64)
     for channel, (mean, std) in enumerate(zip(spec.mean, spec.std, strict=True)):
         matrix[channel, channel if spec.channels == "bgr" else 2 - channel] = 1 / (255 * std)
@@ -109,34 +109,35 @@ def _normalisation(spec: InputSpec) -> np.ndarray:
     return matrix.astype(np.float32)
 
 
-def _resized_by_opencv(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """Return the input's levels: the whole image stretched, or its centre scaled by one factor.
+def _resize_with_opencv(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
+    """Return (spec.height_px, spec.width_px, 3): the whole image stretched, or its centre scaled by one factor.
 
     The centre is cropped to the fewest whole pixels that cover the input, then resized, then cropped again, so that
     rounding does not distort it.
     """
     if spec.resize == "stretch":
-        return _resized(bgr, spec.width_px, spec.height_px, spec.interpolation)
+        return _resize(bgr, spec.width_px, spec.height_px, spec.interpolation)
     height, width = bgr.shape[:2]
-    before, (scaled_width, scaled_height), after = _cover(height, width, spec)
-    return _resized(bgr[before], scaled_width, scaled_height, spec.interpolation)[after]
+    source_crop, (scaled_width, scaled_height), final_crop = _centre_crop(height, width, spec)
+    return _resize(bgr[source_crop], scaled_width, scaled_height, spec.interpolation)[final_crop]
 
 
 @lru_cache(maxsize=64)  # all images of a camera have one size
-def _cover(
+def _centre_crop(
     height: int, width: int, spec: InputSpec
 ) -> tuple[tuple[slice, slice], tuple[int, int], tuple[slice, slice]]:
-    """Return the part of the image to resize, its new (width, height), and the part of the result to keep."""
-    to, of = _factor(height, width, spec)
-    taken_width, taken_height = min(width, -(-spec.width_px * of // to)), min(height, -(-spec.height_px * of // to))
-    scaled_width, scaled_height = round(taken_width * to / of), round(taken_height * to / of)
-    before = _centre(height, taken_height), _centre(width, taken_width)
-    after = _centre(scaled_height, spec.height_px), _centre(scaled_width, spec.width_px)
-    return before, (scaled_width, scaled_height), after
+    """Return slices (rows, columns) of the image to resize, its new (width, height), and slices of that to keep."""
+    numerator, denominator = _scale(height, width, spec)
+    crop_width = min(width, -(-spec.width_px * denominator // numerator))
+    crop_height = min(height, -(-spec.height_px * denominator // numerator))
+    scaled_width, scaled_height = (round(side * numerator / denominator) for side in (crop_width, crop_height))
+    source_crop = _centre(height, crop_height), _centre(width, crop_width)
+    final_crop = _centre(scaled_height, spec.height_px), _centre(scaled_width, spec.width_px)
+    return source_crop, (scaled_width, scaled_height), final_crop
 
 
-def _factor(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
-    """Return the numerator and denominator of the scale of both sides."""
+def _scale(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
+    """Return the numerator and denominator of the scale, for both sides, at which the image covers the input."""
     if spec.resize_px is not None:
         return spec.resize_px, min(height, width)
     if spec.width_px * height >= spec.height_px * width:  # the width fits, and spare height is cropped
@@ -144,8 +145,8 @@ def _factor(height: int, width: int, spec: InputSpec) -> tuple[int, int]:
     return spec.height_px, height
 
 
-def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
-    """Return the input's levels as Pillow's `Image.resize` gives them; size and crop are rounded as in torchvision.
+def _resize_with_pillow(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
+    """Return (spec.height_px, spec.width_px, 3) uint8 by Pillow's `Image.resize`, with torchvision's size and crop.
 
     `reducing_gap` is not used: with 3.0, the mildest that Pillow proposes, levels of 12-megapixel images differ by up
     to 3.
@@ -155,8 +156,9 @@ def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
     if spec.resize == "stretch":
         scaled = size_px
     else:
-        to, of = _factor(height, width, spec)
-        scaled = (max(spec.height_px, height * to // of), max(spec.width_px, width * to // of))
+        numerator, denominator = _scale(height, width, spec)
+        scaled_height, scaled_width = height * numerator // denominator, width * numerator // denominator
+        scaled = max(spec.height_px, scaled_height), max(spec.width_px, scaled_width)
     (top, bottom), (left, right) = (
         _source_range(source_px, scaled_px, kept_px)
         for source_px, scaled_px, kept_px in zip((height, width), scaled, size_px, strict=True)
@@ -170,31 +172,32 @@ def _antialiased(bgr: np.ndarray, spec: InputSpec) -> np.ndarray:
 
 
 def _source_range(source_px: int, scaled_px: int, kept_px: int) -> tuple[float, float]:
-    """Return start and end of the centre crop on a side, before scaling. kept_px: its length after scaling."""
-    first = round((scaled_px - kept_px) / 2)
-    return first * source_px / scaled_px, (first + kept_px) * source_px / scaled_px
+    """Return start and end of the centre crop along one side, in pixels before scaling. kept_px: its length after."""
+    start = round((scaled_px - kept_px) / 2)
+    return start * source_px / scaled_px, (start + kept_px) * source_px / scaled_px
 
 
 def _centre(side_px: int, kept_px: int) -> slice:
-    """Return the middle of a side; of an odd margin, the spare pixel is at the right or the bottom."""
-    first = (side_px - kept_px) // 2
-    return slice(first, first + kept_px)
+    """Return the slice of the middle kept_px pixels of a side; an odd pixel is cut at the right or the bottom."""
+    start = (side_px - kept_px) // 2
+    return slice(start, start + kept_px)
 
 
-def _resized(pixels: np.ndarray, width: int, height: int, interpolation: str) -> np.ndarray:
-    """Return (height, width, 3), uint8 or float32; the same array if it has this size."""
+def _resize(pixels: np.ndarray, width: int, height: int, interpolation: str) -> np.ndarray:
+    """Resize to (height, width, 3), uint8 or float32; return the same array if it has this size."""
     if interpolation == "area":
-        pixels = _shrunk_by_area(pixels, min(width, pixels.shape[1]), min(height, pixels.shape[0]))
+        pixels = _shrink_by_area(pixels, min(width, pixels.shape[1]), min(height, pixels.shape[0]))
     if pixels.shape[:2] == (height, width):
         return pixels
     flag = cv2.INTER_CUBIC if interpolation == "bicubic" else cv2.INTER_LINEAR
     return cv2.resize(pixels, (width, height), interpolation=flag)
 
 
-def _shrunk_by_area(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
+def _shrink_by_area(pixels: np.ndarray, width: int, height: int) -> np.ndarray:
+    """Reduce (height, width, 3) uint8 by averaging areas; a small image is averaged in float32, which is faster."""
     if pixels.shape[:2] == (height, width):
         return pixels
     shrunk = None
     if pixels.shape[0] * pixels.shape[1] <= _FLOAT_AREA_PIXELS:
-        pixels, shrunk = pixels.astype(np.float32), _between.array("shrunk", height, width)
+        pixels, shrunk = pixels.astype(np.float32), _buffers.array("shrunk", height, width)
     return cv2.resize(pixels, (width, height), shrunk, interpolation=cv2.INTER_AREA)

@@ -47,7 +47,7 @@ def from_pixels(data: bytes | memoryview, pixels: Pixels, limits: Limits) -> Pho
 
 
 def check_layout(pixels: Pixels, n_bytes: int, limits: Limits) -> None:
-    """Raise BadImageError naming the field that contradicts others or the length, or ImageTooLargeError."""
+    """Raise BadImageError naming the field that contradicts other fields or n_bytes, or ImageTooLargeError."""
     for field in ("width", "height", "stride"):
         if getattr(pixels, field) <= 0:
             raise BadImageError(f"{field} is {getattr(pixels, field)}; it must be at least 1")
@@ -70,7 +70,7 @@ def check_layout(pixels: Pixels, n_bytes: int, limits: Limits) -> None:
 
 
 def _bgr(rows: np.ndarray, pixels: Pixels) -> np.ndarray:
-    """Return (height, width, 3) uint8, C-contiguous. rows: (rows, bytes of a row without padding) uint8."""
+    """Convert raw pixels to BGR, (height, width, 3) uint8, C-contiguous. rows: (rows, bytes without padding) uint8."""
     height, width = pixels.height, pixels.width
     if pixels.format == "gray8":
         return cv2.cvtColor(rows, cv2.COLOR_GRAY2BGR)
@@ -88,7 +88,7 @@ JPEG_QUALITY = 92  # 1 to 2 bits a pixel
 
 
 def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, int]:
-    """Return width and height scaled to this shorter side; unchanged if the image is not larger."""
+    """Return (width, height) in pixels scaled down so that the shorter side is `shorter_px`; never enlarged."""
     scale = shorter_px / min(width_px, height_px)
     if scale >= 1:
         return width_px, height_px
@@ -96,7 +96,7 @@ def smaller_size(width_px: int, height_px: int, shorter_px: int) -> tuple[int, i
 
 
 def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = JPEG_QUALITY) -> bytes:
-    """Return a JPEG of (height, width, 3) uint8, reduced by area to this shorter side if it is larger."""
+    """Encode BGR pixels, (height, width, 3) uint8, as JPEG. shorter_px: reduce a larger image to this shorter side."""
     height_px, width_px = bgr.shape[:2]
     size = (width_px, height_px) if shorter_px is None else smaller_size(width_px, height_px, shorter_px)
     if size != (width_px, height_px):
@@ -105,17 +105,17 @@ def jpeg(bgr: np.ndarray, shorter_px: int | None = None, quality: int = JPEG_QUA
     return encoded.tobytes()
 
 
-Unit = Literal["pixels", "shares"]
+Unit = Literal["pixels", "shares"]  # of a box: pixels of the upright image, or shares (0 to 1) of its sides
 
 
 def crop(photograph: Photograph, box: Sequence[float | None], unit: Unit) -> Photograph:
-    """Return the part of an image in a box, see `pixels_of_box`. The image must be decoded at its full size."""
+    """Return a copy of the image inside a box (see `pixels_of_box`). It must have been decoded at its full size."""
     left, top, right, bottom = pixels_of_box(box, unit, photograph.width_px, photograph.height_px)
     return Photograph(np.ascontiguousarray(photograph.bgr[top:bottom, left:right]), right - left, bottom - top)
 
 
 def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height_px: int) -> tuple[int, int, int, int]:
-    """Return x0, y0, x1, y1 in whole pixels, x1 and y1 exclusive; parts outside the image are left out.
+    """Return the box as x0, y0, x1, y1 in whole pixels, x1 and y1 exclusive, cut off at the image's edges.
 
     box: x, y, width, height. Edges are rounded, halves up; a box with area inside the image has at least one pixel.
     Raises BadRequestError for a box that is not four numbers or lies outside the image.
@@ -124,8 +124,8 @@ def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height
     if len(box) != 4 or len(finite) != 4:
         raise BadRequestError(f"the box is {list(box)}: send four numbers: x, y, width, height")
     scales = (1, 1) if unit == "pixels" else (width_px, height_px)
-    left, right = _ends(finite[0], finite[2], scales[0], width_px)
-    top, bottom = _ends(finite[1], finite[3], scales[1], height_px)
+    left, right = _pixel_range(finite[0], finite[2], scales[0], width_px)
+    top, bottom = _pixel_range(finite[1], finite[3], scales[1], height_px)
     if left >= right or top >= bottom:
         raise BadRequestError(
             f"the box {finite} in {unit} has no pixel of the image, which has {width_px} x {height_px}: send x, y, "
@@ -134,10 +134,10 @@ def pixels_of_box(box: Sequence[float | None], unit: Unit, width_px: int, height
     return left, top, right, bottom
 
 
-def _ends(start: float, length: float, scale: int, side_px: int) -> tuple[int, int]:
-    """Return start and end of a box on one side of the image, in whole pixels inside it; equal if it is outside."""
-    first, last = (min(max(0.0, edge * scale), side_px) for edge in (start, start + length))
-    if first >= last:
+def _pixel_range(start: float, length: float, scale: int, side_px: int) -> tuple[int, int]:
+    """Return a box's start and end along one side of the image, in whole pixels. scale: pixels of a unit."""
+    low, high = (min(max(0.0, edge * scale), side_px) for edge in (start, start + length))
+    if low >= high:
         return 0, 0
-    left = min(math.floor(first + 0.5), math.ceil(last) - 1)
-    return left, max(left + 1, math.floor(last + 0.5))
+    first = min(math.floor(low + 0.5), math.ceil(high) - 1)
+    return first, max(first + 1, math.floor(high + 0.5))

@@ -11,7 +11,7 @@ from jetsel.artefact.calibration import Calibration, Cascades, Part, Rung
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Table, TriedPoint, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
-from jetsel.premodel.cascades import Fitted, judge
+from jetsel.premodel.cascades import FittedCascade, replay_cascade
 
 NAME = "cascade"
 LEAST = np.float32(1e-30)  # float32 rounds small probabilities to 0, which has no logarithm
@@ -117,7 +117,7 @@ class LearnedCascades:
     """The models, and the most accurate cascade for each budget."""
 
     models: tuple[str, ...]
-    cascades: list[Fitted]
+    cascades: list[FittedCascade]
 
     def rungs(self, place: int) -> tuple[Rung, ...]:
         """Return the rungs of the cascade at this place."""
@@ -136,7 +136,7 @@ class CascadeKind(Kind):
 
     def tried(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
         """Return one point for each budget, the cheapest first."""
-        points = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
+        points = {fitted: TriedPoint(*replay_cascade(fitted, held.outputs)) for fitted in set(learned.cascades)}
         return [points[fitted] for fitted in learned.cascades]
 
     def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> Part:

@@ -45,7 +45,7 @@ class ChainPolicy:
     def __call__(self, photo: Evidence) -> Steps:
         """Follow the best path; if it fails, the best one without the unavailable models."""
         assert photo.features is not None
-        reading = self.chain.read(photo.features)
+        reading = self.chain.estimate(photo.features)
         usual = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
         failed: set[str] = set()
         why: ModelUnavailableError | None = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration, Part
 from jetsel.policies.policy import Policy
-from jetsel.premodel.cascades import Fitted, Outputs, fit_cascades, log_softmax
+from jetsel.premodel.cascades import FittedCascade, Outputs, fit_cascades, log_softmax
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Table:
         return Outputs(self.log_odds, self.classes, self.costs)
 
     @cached_property
-    def cascades(self) -> list[Fitted]:
+    def cascades(self) -> list[FittedCascade]:
         """The most accurate cascade for each budget, the cheapest first."""
         return fit_cascades(self.outputs)
 

@@ -1,4 +1,4 @@
-"""Learned choosers on plain arrays: cached neighbours, the chain that reads them, paths, cascades, and fitting."""
+"""Learned choosers of models, on plain arrays: nearest neighbours, the chain that reads them, paths, cascades."""
 
 from __future__ import annotations
 

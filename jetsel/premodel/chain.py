@@ -11,30 +11,27 @@ from jetsel.premodel.neighbours import Neighbours, Scaling
 
 
 class PathEstimates(NamedTuple):
-    """Estimates for P paths from an image's neighbours.
+    """Estimates, from an image's neighbours, for P paths (a single model or a cascade each)."""
 
-    right: (P,) share of right answers. cost: (P,) mean cost. distance: mean Euclidean distance to the neighbours in
-    scaled features; None if all images serve as neighbours.
-    """
-
-    right: NDArray[np.float32]
-    cost: NDArray[np.float32]
-    distance: float | None
+    right: NDArray[np.float32]  # (P,), share of right answers
+    cost: NDArray[np.float32]  # (P,), mean cost, in the unit of the fitted costs
+    distance: float | None  # mean distance to the neighbours, in scaled features; None if all images are neighbours
 
 
 class Chain:
-    """Estimates every path from its own column of the same neighbours (sections 3.1 and 3.3).
+    """Estimates how often each path is right on images like this one, and its cost (sections 3.1 and 3.3).
 
     In the paper, five neighbours vote for the cheapest model that is right. Here many neighbours give shares, so that
-    the choice weighs how often a path is right against its cost. The class has no input or output, clock or randomness.
+    the choice weighs how often a path is right against its cost. overall: the estimates over all images.
     """
 
     def __init__(
         self, neighbours: Neighbours, scaling: Scaling, right: NDArray[np.bool_], cost: NDArray[np.float32], k: int
     ) -> None:
-        """Store right and cost, (n, P), of each path on the image of each of n points. k: 1 to n neighbours.
+        """Store whether each of P paths is right on each of n images, and its cost there, (n, P) each.
 
-        Raises ValueError if the shapes do not fit.
+        neighbours: the n images' scaled features. scaling: for the features of a new image. k: number of neighbours,
+        1 to n. Raises ValueError for other shapes.
         """
         n, features = neighbours.points.shape
         if right.shape != cost.shape or len(right) != n:
@@ -47,14 +44,15 @@ class Chain:
             raise ValueError(f"k is {k}; it must be from 1 to the {n} images fitted on")
         self.k, self._neighbours, self._scaling = k, neighbours, scaling
         self._columns = np.concatenate([right.astype(np.float32), cost.astype(np.float32)], axis=1)
-        self.overall = self._reading(self._columns.mean(axis=0), None)
+        self.overall = self._split(self._columns.mean(axis=0), None)
 
-    def read(self, features: NDArray[np.float32]) -> PathEstimates:
-        """Return the estimates for one image. features: (features,) float32, not scaled; ValueError unless finite."""
-        near, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
-        return self._reading(self._columns[near].sum(axis=0) / self.k, float(distances.sum()) / self.k)
+    def estimate(self, features: NDArray[np.float32]) -> PathEstimates:
+        """Return the estimates for one image. features: (features,) float32, unscaled; ValueError unless finite."""
+        rows, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
+        return self._split(self._columns[rows].sum(axis=0) / self.k, float(distances.sum()) / self.k)
 
     @staticmethod
-    def _reading(means: NDArray[np.float32], distance: float | None) -> PathEstimates:
+    def _split(means: NDArray[np.float32], distance: float | None) -> PathEstimates:
+        """Return estimates from the means of `_columns`, (2 P,): shares of right answers, then costs."""
         paths = len(means) // 2
         return PathEstimates(means[:paths], means[paths:], distance)

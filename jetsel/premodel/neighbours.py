@@ -1,4 +1,4 @@
-"""The nearest points of a fixed set over scaled features, exact and fast for single queries; choice by price."""
+"""Finds the nearest of a fixed set of points (scaled features), exactly and fast; chooses a model by its worth."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fit_scaling(features: NDArray[np.float32]) -> Scaling:
 EPSILON = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
 FLOAT32_SAFE = 1e37  # scores below it cannot overflow float32, the margin included
-PRODUCT = 2**18  # multiply-adds at once; OpenBLAS uses threads for larger products, which wait on a busy machine
+BLOCK_PRODUCTS = 2**18  # multiply-adds at once; OpenBLAS uses threads for larger products, which wait on a busy machine
 
 
 class Neighbours:
@@ -64,27 +64,27 @@ class Neighbours:
         self.points = np.ascontiguousarray(points, np.float32)
         if self.points.ndim != 2 or len(self.points) == 0:
             raise ValueError(f"points must be (n, features) with at least one point, not {self.points.shape}")
-        wide = self.points.astype(np.float64)
-        squares = (wide * wide).sum(axis=1)
+        exact = self.points.astype(np.float64)
+        squares = (exact * exact).sum(axis=1)
         largest = float(squares.max())
         if not largest < FLOAT32_SAFE:  # also true for NaN
             raise ValueError("points must be finite and of a scale whose square fits float32: scale the features first")
         # (features + 1, n): a query with a 1 appended times this table is one score for each point
-        self._table = np.concatenate([-2 * wide.T, squares[None]]).astype(np.float32)
+        self._table = np.concatenate([-2 * exact.T, squares[None]]).astype(np.float32)
         self._largest_norm = math.sqrt(largest)
 
     def nearest(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the k nearest points' rows, (k,) int64 by distance and then row, and their distances, (k,) float64.
+        """Return rows of the k nearest points, (k,) int64, by distance and then row, and their distances, (k,) float64.
 
         x: (features,) float32, finite; 1 <= k <= n. Raises ValueError otherwise.
         """
-        rows, squared = self._measured(x, k)
+        rows, squared = self._measure_candidates(x, k)
         best = squared.argsort(kind="stable")[:k]  # candidates are in row order, so the lower row ranks first
         return rows[best], np.sqrt(squared[best])
 
     def nearest_set(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `nearest` returns, in row order, which is faster than sorting many neighbours."""
-        rows, squared = self._measured(x, k)
+        """Return what `nearest` returns, but in row order: for many neighbours this is faster, as nothing is sorted."""
+        rows, squared = self._measure_candidates(x, k)
         if len(rows) > k:
             farthest = np.partition(squared, k - 1)[k - 1]
             inside = squared < farthest
@@ -92,17 +92,17 @@ class Neighbours:
             rows, squared = rows[inside], squared[inside]
         return rows, np.sqrt(squared)
 
-    def _measured(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the candidates in row order and their squared distances. Raises ValueError, see `nearest`."""
+    def _measure_candidates(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return, in order, rows that may be among the k nearest, and their squared distances to x, see `nearest`."""
         n, features = self.points.shape
-        wide = np.asarray(x, np.float32).astype(np.float64)
-        if wide.shape != (features,) or not 1 <= k <= n:
-            raise ValueError(f"x is {wide.shape} and k {k}; they must be ({features},) and from 1 to {n}")
-        norm = math.sqrt(float(wide @ wide))
+        exact = np.asarray(x, np.float32).astype(np.float64)
+        if exact.shape != (features,) or not 1 <= k <= n:
+            raise ValueError(f"x is {exact.shape} and k {k}; they must be ({features},) and from 1 to {n}")
+        norm = math.sqrt(float(exact @ exact))
         if not math.isfinite(norm):
             raise ValueError("x must be finite")
-        rows = self._candidates(wide, norm, k)
-        offsets = self.points[rows] - wide
+        rows = self._candidates(exact, norm, k)
+        offsets = self.points[rows] - exact
         offsets *= offsets
         return rows, offsets.sum(axis=1)
 
@@ -115,7 +115,7 @@ class Neighbours:
         return rows, distances
 
     def _candidates(self, x: NDArray[np.float64], norm: float, k: int) -> NDArray[np.int64]:
-        """Return, in order, every row that float32 cannot exclude from the k nearest."""
+        """Return, in order, the row of every point that float32 cannot exclude from the k nearest. norm: of x."""
         n, features = self.points.shape
         scale = self._largest_norm * (self._largest_norm + 2 * norm)
         if not scale < FLOAT32_SAFE:
@@ -124,7 +124,7 @@ class Neighbours:
         query[:-1] = x
         query[-1] = 1
         scores = np.empty(n, np.float32)
-        block = max(1, PRODUCT // (features + 1))
+        block = max(1, BLOCK_PRODUCTS // (features + 1))
         # Some kernels of OpenBLAS flag "invalid" on finite operands and right sums (numpy's issue 24067).
         with np.errstate(invalid="ignore"):
             for start in range(0, n, block):
@@ -138,10 +138,10 @@ class Neighbours:
 
 
 def worthiest(chances: NDArray[np.floating], costs: NDArray[np.floating], price: float) -> NDArray[np.int64]:
-    """Return, for each row, the place of the model or path with the largest chance minus price times cost.
+    """Return (...,) int64: the index of the model or path with the largest chance - price * cost, of equals the first.
 
     chances: (..., models), probability that each is right. costs: (models,) or (..., models), ms or mJ, 0 for a model
-    that has run. price: the chance that one ms or mJ must gain. Of equals the first. Returns (...,) int64.
+    that has run. price: exchange rate, the probability of being right that must be gained for one more ms or mJ.
     """
-    worth: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
-    return worth
+    index: NDArray[np.int64] = (chances - price * costs).argmax(axis=-1)
+    return index

@@ -115,8 +115,8 @@ class Driver:
             log.error("%s failed: %s", queue.model, error, extra=fields)
             return self._fail(queue, runs, ModelUnavailableError(f"{queue.model} failed: {error}"))
         finally:
-            if batch.place is not None:
-                batch.place.leave()
+            if batch.caller_limiter is not None:
+                batch.caller_limiter.leave()
         going, counted, escalations = [], 0, 0
         for run, (prediction, ran) in zip(runs, results, strict=True):
             goes_on = self._take_result(run, queue.model, prediction, ran)

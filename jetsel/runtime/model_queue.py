@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError, ModelUnavailableError
-from jetsel.engines import Engine, EngineFailedError, OnDemandEngine, Place
+from jetsel.engines import CallerLimiter, Engine, EngineFailedError, OnDemandEngine
 from jetsel.policies.policy import Prediction
 from jetsel.runtime.model_times import ModelTimes
 from jetsel.runtime.request_run import RequestRun
@@ -97,7 +97,7 @@ class ModelQueue:
     @property
     def serves(self) -> bool:
         """Whether it is loaded, and its engine runs or is restarting."""
-        return self.engine is not None and (self.engine.unavailable is None or self.engine.is_returning)
+        return self.engine is not None and (self.engine.unavailable is None or self.engine.is_restarting)
 
     @property
     def state(self) -> Literal["loading", "ready", "unloaded", "unavailable"]:
@@ -125,8 +125,8 @@ class ModelQueue:
 
     def refusal(self) -> ModelUnavailableError:
         """Return the error for a run of a model that is unavailable."""
-        is_returning = self.engine is not None and self.engine.is_returning
-        kind = EngineDiedError if is_returning else ModelUnavailableError
+        is_restarting = self.engine is not None and self.engine.is_restarting
+        kind = EngineDiedError if is_restarting else ModelUnavailableError
         return kind(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, most: int) -> int:
@@ -140,10 +140,10 @@ class ModelQueue:
         """Whether an engine that is away is expected back in time for this run."""
         if self.engine is None:
             return False
-        if self.engine.unavailable is not None and not self.engine.is_returning:
+        if self.engine.unavailable is not None and not self.engine.is_restarting:
             return False  # an engine that has just returned counts too
         if (deadline_s := run.request.deadline_s) is not None:
-            return now_s + self.engine.returns_within_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
+            return now_s + self.engine.restart_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
         return now_s - run.requested_s <= LONGEST_ABSENCE_S
 
     def expected_ms(self, share: float, now_s: float) -> float | None:
@@ -189,11 +189,11 @@ def predict(
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Runs of one model that run together. place: counts them as one caller of the engine; None without a limit."""
+    """Runs of one model that run together. caller_limiter: counts them as one caller; None if there is no limit."""
 
     queue: ModelQueue
     runs: list[RequestRun]
-    place: Place | None
+    caller_limiter: CallerLimiter | None
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids of the requests."""
@@ -220,9 +220,9 @@ class WaitingRuns:
         queue = self._queues[run.pending.models[0]]
         engine = queue.engine
         if not queue.waiting and engine is not None and engine.unavailable is None:
-            place = engine.place
-            if place is None or place.enter(engine.concurrency):
-                return Batch(queue, [run], place)
+            limiter = engine.caller_limiter
+            if limiter is None or limiter.enter(engine.concurrency):
+                return Batch(queue, [run], limiter)
         return None
 
     def put(self, run: RequestRun, models: Sequence[str]) -> None:
@@ -257,9 +257,9 @@ class WaitingRuns:
             due.sort(key=lambda queue: queue.waiting[0].requested_s)
             for queue in due:
                 engine = queue.engine
-                place = None if engine is None else engine.place  # read once: a model may be loaded meanwhile
-                if engine is not None and (place is None or place.enter(engine.concurrency)):
-                    return Batch(queue, self._gather(queue), place)
+                limiter = None if engine is None else engine.caller_limiter  # read once: it may be loaded meanwhile
+                if engine is not None and (limiter is None or limiter.enter(engine.concurrency)):
+                    return Batch(queue, self._gather(queue), limiter)
             return self._abandon()
 
     def _gather(self, queue: ModelQueue) -> list[RequestRun]:

@@ -20,7 +20,7 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.calibrate.record.conditions import gather
 from jetsel.engines.building.builder import Builder
 from jetsel.engines.hosting.interpreters import default
-from jetsel.engines.hosting.process import HostStart, ask_about
+from jetsel.engines.hosting.process import HostStart, query_host
 from jetsel.zoo import STARTER, scan
 from tests.contract.opening import Models, Subject
 
@@ -71,7 +71,7 @@ def python(pytestconfig: pytest.Config) -> str:
     """The interpreter that sees TensorRT, found as the daemon finds it unless JETSEL_BOARD_PYTHON names one."""
     try:
         found = os.environ.get(PYTHON) or default("tensorrt")
-        ask_about(HostStart(found, "tensorrt"))
+        query_host(HostStart(found, "tensorrt"))
         return found
     except JetselError as error:
         if pytestconfig.getoption("forbid_skips"):

@@ -224,7 +224,7 @@ def test_a_batch_that_is_fixed_at_one_is_told(tmp_path: Path, open_model: Open) 
 def test_it_serves_from_when_it_is_open_and_says_how_many(subject: Subject, tiny: Engine, starter: Engine) -> None:
     assert (tiny.concurrency, starter.concurrency) == subject.callers
     assert tiny.unavailable is None
-    assert not tiny.is_returning
+    assert not tiny.is_restarting
     assert tiny.max_batch == subject.max_batch
 
 

@@ -229,7 +229,7 @@ def test_a_model_that_kills_its_host_when_it_is_loaded_again_is_left_out_and_the
     os.kill(pid_of(backend), signal.SIGKILL)
     until(lambda: "died 2 times while loading it" in str(bad.unavailable) and good.unavailable is None)
     assert is_right(good)
-    assert not bad.is_returning
+    assert not bad.is_restarting
     with pytest.raises(EngineFailedError, match="died 2 times"):
         bad.infer(images())
 

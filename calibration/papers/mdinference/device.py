@@ -21,7 +21,7 @@ from jetsel.edge.messages import AFTER_S, FEWEST, REFRESH_S, AskResult, Remote, 
 from jetsel.edge.models import AROUND_BYTES, EdgeRunner, remotes, runners
 from jetsel.edge.runner import Delivery, EdgePayload
 from jetsel.edge.server import EdgeServer
-from jetsel.engines import Output, Place
+from jetsel.engines import CallerLimiter, Output
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, ModelQueue, RequestRun, Timers
 from jetsel.runtime.forecast import SEEDED, outlook
@@ -165,10 +165,10 @@ class _RecordedEngine:
     """A model of the device that answers from the recording. See Engine."""
 
     concurrency, max_batch, unavailable = 1, None, None
-    is_returning, is_stale, returns_within_s = False, False, 0.0
+    is_restarting, is_stale, restart_s = False, False, 0.0
 
     def __init__(self, name: str, device: SimulatedDevice) -> None:
-        self.name, self.place, self._device = name, Place(), device
+        self.name, self.caller_limiter, self._device = name, CallerLimiter(), device
 
     def infer(self, *_: NDArray[np.float32]) -> Output:
         """Let the time of a run pass."""

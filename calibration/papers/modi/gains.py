@@ -29,7 +29,7 @@ from jetsel.artefact.condensed import RecordedAnswers
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
-from jetsel.premodel.cascades import Fitted, Outputs, judge, log_softmax, tried_cascades
+from jetsel.premodel.cascades import FittedCascade, Outputs, log_softmax, replay_cascade, tried_cascades
 from jetsel.zoo import STARTER, Family, scan
 
 DEVICES, SEED = 200, 2018
@@ -47,7 +47,7 @@ class Planned:
     """One family: as it is published with what it answered on FIT, and the same models on TEST."""
 
     published: PublishedFamily
-    cascades: Sequence[Fitted]  # in the order of published.cascades
+    cascades: Sequence[FittedCascade]  # in the order of published.cascades
     test: Outputs
 
 
@@ -206,7 +206,7 @@ def given(
     for family, one, row, share in zip(families, options, chosen.rows, device.shares, strict=True):
         files = {**files, **one.files[row]}
         fitted = family.cascades[_place(family, device, one, row)]
-        right, ran = judge(fitted, family.test)
+        right, ran = replay_cascade(fitted, family.test)
         took = draw.lognormal(-(SIGMA**2) / 2, SIGMA, ran.shape)
         in_time = (ran * took) @ family.test.costs * device.speed <= device.deadline_ms
         shares += share * np.array([right.mean(), in_time.mean(), (right & in_time).mean()])

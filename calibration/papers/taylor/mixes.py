@@ -28,7 +28,7 @@ from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import KINDS, USUAL, catalogue
-from jetsel.premodel.cascades import judge as judge_cascade
+from jetsel.premodel.cascades import replay_cascade as judge_cascade
 from jetsel.premodel.cascades import tried_cascades
 from jetsel.premodel.paths import PRICES
 from jetsel.zoo import STARTER, Family, scan

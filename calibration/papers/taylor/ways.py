@@ -22,7 +22,7 @@ from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_NAMES
 from jetsel.policies.kind import Table
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
-from jetsel.premodel.cascades import Fitted, judge
+from jetsel.premodel.cascades import FittedCascade, replay_cascade
 
 SKIP_K = 31
 MANY = 101
@@ -40,7 +40,7 @@ def cascade() -> Way:
     def tried(train: Recording, held: Recording) -> list[Point]:
         table, cascades = _cascades(train)
         outputs = held.table(dict(zip(train.models, table.temperatures, strict=True))).outputs
-        ran = [judge(fitted, outputs)[1] for fitted in cascades]
+        ran = [replay_cascade(fitted, outputs)[1] for fitted in cascades]
         return [Point(one, np.zeros(len(one), bool)) for one in ran]
 
     return Way("cascade", 0.0, tried)
@@ -102,12 +102,12 @@ def skipping(plan: ChainPlan) -> Way:
         near = _nearest(train, held, plan.features, SKIP_K)
         points = []
         for fitted in cascades:
-            confidence, _ = outputs.of(fitted.rungs[:1])
+            confidence, _ = outputs.after(fitted.rungs[:1])
             share = (confidence >= fitted.thresholds[0])[near].mean(axis=1)
-            _, whole = judge(fitted, others)
+            _, whole = replay_cascade(fitted, others)
             later = whole
             if len(fitted.rungs) > 1:
-                _, later = judge(Fitted(fitted.rungs[1:], fitted.thresholds[1:]), others)
+                _, later = replay_cascade(FittedCascade(fitted.rungs[1:], fitted.thresholds[1:]), others)
             for least in SHARES:
                 skips = share < least
                 points.append(Point(np.where(skips[:, None], later, whole), np.zeros(len(skips), bool)))
@@ -166,7 +166,7 @@ READERS: dict[str, Reader] = {"boosted trees": boosted, "logistic regression": l
 
 
 @lru_cache(maxsize=16)
-def _cascades(train: Recording) -> tuple[Table, list[Fitted]]:
+def _cascades(train: Recording) -> tuple[Table, list[FittedCascade]]:
     """Return what was learned from, and the cascade for each budget; the same for both ways that have cascades."""
     table = train.table(fit_temperatures(train))
     return table, table.cascades

@@ -14,7 +14,7 @@ from jetsel.features import KINDS, PAPER_SEVEN, SIZE
 from jetsel.policies.chain import LearnedPaths
 from jetsel.policies.kind import Table, TriedPoint
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
-from jetsel.premodel.paths import PRICES, PathTable, means_near
+from jetsel.premodel.paths import PRICES, PathTable, neighbour_means
 
 KS = (31, 101, 301, 601, 1201, 2401)
 LARGEST_SHARE = 0.7  # of the training images; a larger k would average over nearly all of them
@@ -31,7 +31,7 @@ class Reading:
 
 def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedPoint]:
     """Return the results of each reading on held-out images, at each of PRICES."""
-    train_table, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
+    train_table, paths = learned.table, PathTable.evaluate(learned.table.paths, held.outputs)
     cost, prices = train_table.cost(held.costs), PRICES / held.costs.max()
     everywhere = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
     outcomes = {Reading(): _at_prices(paths, *everywhere, prices)}
@@ -40,7 +40,7 @@ def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedPoint
         scaling = fit_scaling(learned.of(names))
         cached = Neighbours(scaling.apply(learned.of(names)))
         near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
-        for k, (right, spent) in zip(ks, means_near(train_table.right, cost, near, ks), strict=True):
+        for k, (right, spent) in zip(ks, neighbour_means(train_table.right, cost, near, ks), strict=True):
             outcomes[Reading(names, k)] = _at_prices(paths, right, spent, prices)
     return outcomes
 

@@ -52,7 +52,7 @@ class Shown(NamedTuple):
 
     def extract(self, limits: image.Limits, features_px: int, names: Sequence[str] = NAMES) -> NDArray[np.float32]:
         """Extract features as the daemon does; the image is decoded again if features need more pixels than models."""
-        view = self.photograph if self.data is None else image.of_area(self.photograph, self.data, limits, features_px)
+        view = self.photograph if self.data is None else image.to_area(self.photograph, self.data, limits, features_px)
         return extract(view.bgr, names, features_px, (self.photograph.width_px, self.photograph.height_px))
 
 

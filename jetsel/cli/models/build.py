@@ -77,7 +77,7 @@ def build(
         tell(f"fewer than {ENOUGH} images show only whether an engine is broken: give more with --photographs DIR")
     rows: list[dict[str, Any]] = []
     for number, one in enumerate(candidates, 1):
-        plan, fault = None if force else builder.standing(one.weights), None
+        plan, fault = None if force else builder.installed(one.weights), None
         was_built = plan is None
         if plan is None:
             tell(f"building {number} of {len(candidates)}: {one.name}")

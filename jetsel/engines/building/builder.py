@@ -1,4 +1,4 @@
-"""Builds a model's engine from its ONNX file, and installs it if it agrees with ONNX Runtime."""
+"""Builds a model's TensorRT engine from its ONNX file, and installs it if its results agree with ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.building import plans
-from jetsel.engines.building.trial import Array, Inputs, compare, objection
+from jetsel.engines.building.trial import Array, Inputs, compare, reason_to_reject
 from jetsel.engines.hosting import interpreters
-from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, ask_about
-from jetsel.engines.hosting.running import HostedModel, Memory, good
-from jetsel.engines.onnx import explained
+from jetsel.engines.hosting.process import HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, query_host
+from jetsel.engines.hosting.running import HostedModel, Memory, checked_reply
+from jetsel.engines.onnx import explain_error
 
 
-def fold(weights: Weights, target: Path) -> None:
-    """Write the model with all constants computed; raises EngineFailedError.
+def fold_constants(weights: Weights, target: Path) -> None:
+    """Write the model with all constant expressions computed to `target`; raises EngineFailedError.
 
-    TensorRT 8's parsers do not accept float16 kernels with a cast as constants: "TensorRT only supports multi-input
-    conv for explicit precision QAT networks" (onnx/onnx-tensorrt issue 645).
+    Otherwise TensorRT 8 rejects models whose float16 kernels are cast: "TensorRT only supports multi-input conv for
+    explicit precision QAT networks" (onnx/onnx-tensorrt issue 645).
     """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC  # only ONNX's own operators
@@ -37,32 +37,32 @@ def fold(weights: Weights, target: Path) -> None:
     try:
         onnxruntime.InferenceSession(str(weights.path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no other base
-        raise EngineFailedError(
-            f"{weights.name}: ONNX Runtime does not prepare it for a build: {explained(error)}"
-        ) from None
+        message = f"{weights.name}: ONNX Runtime does not prepare it for a build: {explain_error(error)}"
+        raise EngineFailedError(message) from None
 
 
 _OPSETS = {(8, 0): 13, (8, 5): 17, (9, 2): 19, (10, 0): 20, (10, 15): 24}
-"""Latest ONNX opset that each TensorRT reads, and later ones too (docs/operators.md of onnx/onnx-tensorrt)."""
+"""TensorRT version -> latest ONNX opset that it and later ones read (docs/operators.md of onnx/onnx-tensorrt)."""
 
 
 def opset_repair(path: Path, tensorrt: str) -> str:
-    """Return the repair if the file's opset is later than this TensorRT reads, else an empty string."""
+    """Return the end of an error message if the file's opset is too new for this TensorRT, else an empty string."""
     import onnx  # not at the top, because no serving process needs it
 
     release = tuple(int(part) for part in re.findall(r"\d+", tensorrt)[:2])
-    reads = max((opset for since, opset in _OPSETS.items() if since <= release), default=0)
-    opset = max((one.version for one in onnx.load(str(path)).opset_import if one.domain in ("", "ai.onnx")), default=0)
-    if not 0 < reads < opset:
+    limit = max((opset for since, opset in _OPSETS.items() if since <= release), default=0)
+    imports = onnx.load(str(path)).opset_import
+    opset = max((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), default=0)
+    if not 0 < limit < opset:
         return ""
-    return f"; its opset is {opset}, and TensorRT {tensorrt} reads up to {reads}: export it with opset_version={reads}"
+    return f"; its opset is {opset}, and TensorRT {tensorrt} reads up to {limit}: export it with opset_version={limit}"
 
 
-def halve(weights: Weights, source: Path, target: Path) -> None:
+def convert_to_float16(weights: Weights, source: Path, target: Path) -> None:
     """Write `source` with weights and arithmetic in float16, but float32 inputs and outputs, to `target`.
 
-    A strongly typed network computes in the types of its ONNX file. Operators that are inexact in float16 stay in
-    float32, by ONNX Runtime's list. Raises EngineFailedError with the repair.
+    TensorRT versions that only build strongly typed networks compute in the types of the ONNX file. Operators that are
+    inexact in float16 stay in float32, by ONNX Runtime's list. Raises EngineFailedError with the repair.
     """
     import onnx  # not at the top, because no serving process needs it
     from onnxruntime.transformers.float16 import convert_float_to_float16
@@ -76,45 +76,45 @@ def halve(weights: Weights, source: Path, target: Path) -> None:
     except Exception as error:  # onnx and protobuf raise all kinds of exceptions
         raise EngineFailedError(
             f"{weights.name}: this TensorRT takes fp16 only from an ONNX file in half precision, and it cannot be "
-            f"converted to that ({explained(error)}): set [host] precision to fp32"
+            f"converted to that ({explain_error(error)}): set [host] precision to fp32"
         ) from None
 
 
 LIMIT_S = 14_400.0  # of one build
 END_S = 1.0  # for a failed host to end by itself, so that its signal can be reported
-MODEL = 1  # number of the only model in the host
+MODEL_NUMBER = 1  # number of the only model in the host
 SPACE_TIMES = 6  # of the ONNX file's bytes, for the folded and halved files, the plan, and a margin
 
-Ask = Callable[..., dict[str, Any]]
+Ask = Callable[..., dict[str, Any]]  # sends a host a request: its kind and fields; returns the reply
 
 
 @dataclass(frozen=True)
 class EngineOrder:
-    """One model to build. has_qdq: whether the file has Q/DQ nodes, which int8 needs. inputs: for the comparison."""
+    """One model to build."""
 
     weights: Weights
-    has_qdq: bool
-    inputs: Inputs
+    has_qdq: bool  # whether its file has quantisation nodes (Q/DQ), which int8 needs
+    inputs: Inputs  # images on which the engine is compared with ONNX Runtime
 
 
 class Builder:
     """Builds engines into the settings' folder. Use it in the thread that made it: its hosts end with that thread."""
 
     def __init__(self, settings: HostSettings, limit_s: float = LIMIT_S) -> None:
-        """Query TensorRT and the GPU; raises EngineFailedError if one is missing. limit_s: limit of one build."""
+        """Query TensorRT and the GPU; raises EngineFailedError if one is missing. limit_s: for one build."""
         self.settings = settings
         self._limit_s = limit_s
         # No reserve: the builder's own memory would count against it, and the daemon checks the reserve.
         interpreter = settings.interpreter or interpreters.default("tensorrt")
         self._start = HostStart(interpreter, "tensorrt")
-        self.about: Mapping[str, Any] = ask_about(self._start)
+        self.about: Mapping[str, Any] = query_host(self._start)
 
     def key(self, weights: Weights) -> plans.Key:
-        """Return the key of the model's engine on this device; raises EngineFailedError."""
+        """Return all that the model's engine on this device depends on; raises EngineFailedError without a GPU."""
         return plans.wanted_key(weights, self.settings, self.about)
 
-    def standing(self, weights: Weights) -> plans.EnginePlan | None:
-        """Return the model's installed engine, None if there is none that this device may load."""
+    def installed(self, weights: Weights) -> plans.EnginePlan | None:
+        """Return the model's installed engine; None if there is none for the current key."""
         with contextlib.suppress(EngineFailedError):
             return plans.find(self.settings, weights, self.about)
         return None
@@ -122,10 +122,10 @@ class Builder:
     def build(
         self, order: EngineOrder, waiting: Callable[[], None] | None = None, *, force: bool = False
     ) -> plans.EnginePlan:
-        """Return the model's engine; build it if none is installed, or if `force` is set.
+        """Return the model's engine; build and install it if none is installed, or if `force` is set.
 
-        waiting: called if another build has to end first. An interrupted build leaves nothing that could be loaded.
-        Raises EngineFailedError with the reason and the repair.
+        waiting: called once if another build has to end first. An interrupted build leaves nothing that could be
+        loaded. Raises EngineFailedError with the reason and the repair.
         """
         weights, key, folder = order.weights, self.key(order.weights), self.settings.folder
         if key.precision == "int8" and not self.about["gpu"].get("fast_int8"):
@@ -141,40 +141,41 @@ class Builder:
             message = f"{weights.name}: {weights.path}: cannot be read: {fault.strerror}; put the weights there"
             raise EngineFailedError(message) from None
         with plans.working_folder(folder, needed_bytes, waiting) as work:
-            standing = None if force else self.standing(weights)  # another builder may have installed it meanwhile
-            return standing or self._build(order, key, work)
+            installed = None if force else self.installed(weights)  # another builder may have installed it meanwhile
+            return installed or self._build(order, key, work)
 
     def _build(self, order: EngineOrder, key: plans.Key, work: Path) -> plans.EnginePlan:
+        """Build in a host, load the result there, compare it, and move it out of the folder `work`, see `build`."""
         weights = order.weights
         source, plan = weights.path, work / f"{key.stem}{plans.PLAN}"
         if not order.has_qdq:
             source = work / "folded.onnx"
-            fold(weights, source)
-        with self._host(weights.name) as (memory, ask):
-            request = self._request(key, weights, source, plan)
+            fold_constants(weights, source)
+        with self._run_host(weights.name) as (memory, ask):
+            request = self._build_request(key, weights, source, plan)
             reply = ask("build", request)
             notes = []
             if reply.get("code") == "unsupported" and key.precision == "fp16":
                 half = work / "half.onnx"
-                halve(weights, source, half)
+                convert_to_float16(weights, source, half)
                 notes.append("built from its ONNX file in half precision")
                 reply = ask("build", {**request, "onnx": str(half), "is_half": True})
             if reply.get("code") == "build-failed":
                 reply["message"] += opset_repair(weights.path, key.tensorrt)
-            built = good(weights.name, reply)
+            built = checked_reply(weights.name, reply)
             request = plans.load_request(weights, plan, built["sha256"])
-            about = good(weights.name, ask("load", {"model": MODEL, **request}))
-            loaded = HostedModel(MODEL, weights, about["max_batch"], about["embedding_width"])
+            about = checked_reply(weights.name, ask("load", {"model": MODEL_NUMBER, **request}))
+            model = HostedModel(MODEL_NUMBER, weights, about["max_batch"], about["embedding_width"])
 
             def run(batch: Array) -> tuple[Array, float | None]:
-                output, _ = loaded.run(memory, lambda request: ask("infer", request), batch)
+                output, _ = model.run(memory, lambda request: ask("infer", request), batch)
                 return output.logits, output.device_ms
 
-            check = compare(run, loaded.max_batch, weights, order.inputs)
-        refused = objection(check, key.precision)
-        if refused is not None:
+            check = compare(run, model.max_batch, weights, order.inputs)
+        rejection = reason_to_reject(check, key.precision)
+        if rejection is not None:
             raise EngineFailedError(
-                f"{weights.name}: its engine is not used: {refused}; build it with --precision fp32, or compare on "
+                f"{weights.name}: its engine is not used: {rejection}; build it with --precision fp32, or compare on "
                 "images from your application: --photographs DIR"
             )
         notes += built["notes"]
@@ -194,8 +195,8 @@ class Builder:
         return plans.install(work, plan, record)
 
     @contextlib.contextmanager
-    def _host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
-        """Yield a host's memory and a function that sends it requests. If the host ends, the error has the repair."""
+    def _run_host(self, name: str) -> Iterator[tuple[Memory, Ask]]:
+        """Start a host; yield its memory and a function that sends it requests. EngineFailedError if the host ends."""
         give_up_s = time.monotonic() + self._limit_s
         process = HostProcess(self._start)
 
@@ -213,13 +214,12 @@ class Builder:
         except LinkBrokenError as error:
             how = process.kill(END_S)
             cause = "most likely no memory was left" if "SIGKILL" in how else "see NVIDIA/TensorRT issue 1404"
-            raise EngineFailedError(
-                f"{name}: its build died: {error} ({how}): {cause}: lower [host] workspace_mb, or stop other programs"
-            ) from None
+            repair = "lower [host] workspace_mb, or stop other programs"
+            raise EngineFailedError(f"{name}: its build died: {error} ({how}): {cause}: {repair}") from None
         finally:
             process.kill()
 
-    def _request(self, key: plans.Key, weights: Weights, source: Path, plan: Path) -> dict[str, Any]:
+    def _build_request(self, key: plans.Key, weights: Weights, source: Path, plan: Path) -> dict[str, Any]:
         return {
             "onnx": str(source),
             "precision": key.precision,

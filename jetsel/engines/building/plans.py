@@ -1,4 +1,4 @@
-"""The folder of engines built on this device: what each was built for, and which one a model may load."""
+"""The folder of TensorRT engines built on this device: what each was built for, and which one a model may load."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def stem(self) -> str:
-        """The common stem of the plan's and the record's file names."""
+        """The stem of the names of the engine's two files: the plan and its record."""
         return f"{self.onnx_sha256[:_DIGITS]}-{self.digest()[:_DIGITS]}"
 
     def differences(self, key: Key) -> str:
-        """Return how this key, of an installed engine, differs from the needed key."""
+        """Return in words how this key, of an installed engine, differs from the needed `key`; empty if it does not."""
         theirs, ours = msgspec.structs.asdict(self), msgspec.structs.asdict(key)
         return "; ".join(f"{name} {theirs[name]} and not {ours[name]}" for name in theirs if theirs[name] != ours[name])
 
@@ -105,20 +105,20 @@ class PlanRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 @dataclass(frozen=True)
 class EnginePlan:
-    """An installed engine that may be loaded on this device."""
+    """An installed engine that may be loaded on this device: the path of its plan file, and its record."""
 
     path: Path
     record: PlanRecord
 
     def to_load(self, weights: Weights) -> dict[str, Any]:
-        """Return the request to load it; see docs/engine-host.md."""
+        """Return the request that makes a host load the engine (docs/engine-host.md), with its expected memory."""
         record = self.record
         expected_bytes = record.plan_bytes if record.cost_bytes is None else record.cost_bytes
         return {**load_request(weights, self.path, record.plan_sha256), "expected_bytes": expected_bytes}
 
 
 def load_request(weights: Weights, path: Path, sha256: str) -> dict[str, Any]:
-    """Return a host's request to load this file for this model."""
+    """Return the request that makes a host load this file, with this hash, for this model (docs/engine-host.md)."""
     return {
         "name": weights.name,
         "path": str(path),
@@ -129,7 +129,7 @@ def load_request(weights: Weights, path: Path, sha256: str) -> dict[str, Any]:
 
 
 def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any]) -> Key:
-    """Return the key of the engine that this model needs on this device. about: the host's reply to hello.
+    """Return the key of the engine that this model needs on this device. about: an engine host's reply to hello.
 
     Raises EngineFailedError if the host sees no GPU.
     """
@@ -152,9 +152,9 @@ def wanted_key(weights: Weights, settings: HostSettings, about: Mapping[str, Any
 
 
 def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> EnginePlan:
-    """Return the installed engine of this model for this TensorRT, GPU and settings.
+    """Return the installed engine of this model for these settings. about: an engine host's reply to hello.
 
-    Raises EngineFailedError with the engines found instead, and the command that builds this one.
+    Raises EngineFailedError with what the most similar installed engine differs in, and the command that builds it.
     """
     key = wanted_key(weights, settings, about)
     path = settings.folder / f"{key.stem}{PLAN}"
@@ -178,7 +178,7 @@ def find(settings: HostSettings, weights: Weights, about: Mapping[str, Any]) -> 
 
 
 def read_record(path: Path) -> PlanRecord:
-    """Read one record; raises OSError, and ValueError with the fault."""
+    """Read the record beside a plan; raises OSError, or ValueError with the fault."""
     try:
         return msgspec.json.decode(files.read_bounded(path, MAX_RECORD_BYTES), type=PlanRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -186,20 +186,20 @@ def read_record(path: Path) -> PlanRecord:
 
 
 def _closest_engine(folder: Path, key: Key) -> str:
-    """Return how the most similar engine of this model in the folder differs, or that there is none."""
-    others = []
+    """Return, for an error message, how the most similar engine of this model in the folder differs from `key`."""
+    differences = []
     for path in folder.glob(f"{key.onnx_sha256[:_DIGITS]}-*{RECORD}"):
         with contextlib.suppress(OSError, ValueError):
             path.with_suffix(PLAN).stat()
-            others.append(read_record(path).key.differences(key))
-    if not others:
+            differences.append(read_record(path).key.differences(key))
+    if not differences:
         return "no engine of it was built on this device"
-    return f"its engine was built with {min(others, key=len)}"
+    return f"its engine was built with {min(differences, key=len)}"
 
 
 @contextmanager
 def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
-    """Yield a folder to build in; make the folder of engines if it does not exist.
+    """Yield a temporary folder to build in, inside the folder of engines, which is created if it does not exist.
 
     A second builder waits, because two builds at once would share memory and time their tactics wrongly. needed_bytes:
     free space without which no build begins. waiting: called once if another builder has to end first. Raises
@@ -216,8 +216,8 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
         with versions.working_folder(
             folder, lambda name: (folder / name).with_suffix(RECORD).exists(), waiting
         ) as work:
-            for left in folder.glob("*.cache.*"):  # of a host that was killed while it wrote
-                left.unlink()
+            for leftover in folder.glob("*.cache.*"):  # of a host that was killed while it wrote
+                leftover.unlink()
             yield work
     except OSError as fault:
         repair = files.repair_of(fault, "choose another folder with [host] engines")
@@ -226,17 +226,17 @@ def working_folder(folder: Path, needed_bytes: int, waiting: Callable[[], None] 
 
 
 def install(work: Path, plan: Path, record: PlanRecord) -> EnginePlan:
-    """Move a plan and its record from the working folder to its parent; return the engine. Raises OSError."""
-    described = plan.with_suffix(RECORD)
-    files.write(described, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-    versions.publish(work, [plan.name, described.name])
+    """Move a plan from the working folder to the folder of engines, with its record. Raises OSError."""
+    record_path = plan.with_suffix(RECORD)
+    files.write(record_path, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+    versions.publish(work, [plan.name, record_path.name])
     return EnginePlan(work.parent / plan.name, record)
 
 
 def timing_cache(folder: Path, key: Key) -> Path:
-    """Return the path of the builder's tactic timings, which hold for one device and TensorRT version only."""
-    return folder / f"timing-{_plain(key.gpu)}-{key.compute_capability}-{_plain(key.tensorrt)}.cache"
+    """Return the path of TensorRT's timings of kernels, which make builds for the same GPU and version faster."""
+    return folder / f"timing-{_as_file_name(key.gpu)}-{key.compute_capability}-{_as_file_name(key.tensorrt)}.cache"
 
 
-def _plain(text: str) -> str:
+def _as_file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", text)[:64]

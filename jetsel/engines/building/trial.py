@@ -21,8 +21,8 @@ T_co = TypeVar("T_co", covariant=True)
 Run = Callable[[Array], tuple[Array, float | None]]
 """Takes (n, 3, height, width) float32; returns logits (n, classes) float32, and the device's own time in ms or None."""
 
-_TOGETHER = 8  # images, if the model takes any number
-ENOUGH = 50  # images: with fewer, one ambiguous image could decide
+_BATCH_SIZE = 8  # images, if the model takes any number
+ENOUGH = 50  # images for LEAST_AGREEMENT: with fewer, one ambiguous image could decide
 LEAST_AGREEMENT = {"fp32": 0.98, "fp16": 0.98, "int8": 0.95}
 LARGEST_DIFFERENCE = {"fp32": 0.05, "fp16": 0.05, "int8": 0.25}
 """As a share of the range of ONNX Runtime's logits, if images are few. fp32 may run as TF32, with the precision of
@@ -30,11 +30,11 @@ fp16."""
 
 
 class Photographs(Protocol[T_co]):
-    """A collection of images, which is read anew at each iteration."""
+    """A collection of images, which are read again at each iteration."""
 
     @property
     def source(self) -> str:
-        """Name of the collection, for people."""
+        """Where the images come from, for error messages and records."""
 
     def __len__(self) -> int: ...
 
@@ -46,14 +46,14 @@ Inputs = Photographs[Array]
 
 
 def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -> Check:
-    """Run every image with `run`, and with ONNX Runtime on the model's file.
+    """Run every image with `run`, the new engine, and with ONNX Runtime on the model's file; return the differences.
 
     run: takes at most `max_batch` images (None: any number). Each image runs alone, and the first ones also as a batch.
     Raises what `run` raises, and EngineFailedError.
     """
     reference = OnnxEngine(weights.name, weights.path, concurrency=1, threads=os.cpu_count() or 1)
-    together = min(max_batch or _TOGETHER, len(inputs))
-    first: list[Array] = []
+    batch_size = min(max_batch or _BATCH_SIZE, len(inputs))
+    batch: list[Array] = []
     expected: list[Array] = []
     differences: list[float] = []
     times_ms: list[float] = []
@@ -67,10 +67,10 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
         differences.append(float(np.abs(output - expected[-1]).max()))
         if device_ms is not None:
             times_ms.append(device_ms)
-        if number < together:
-            first.append(photograph)
-    output, _ = run(np.concatenate(first))
-    differences.append(float(np.abs(output - np.concatenate(expected[:together])).max()))
+        if number < batch_size:
+            batch.append(photograph)
+    output, _ = run(np.concatenate(batch))
+    differences.append(float(np.abs(output - np.concatenate(expected[:batch_size])).max()))
     return Check(
         photographs=len(inputs),
         source=inputs.source,
@@ -81,18 +81,19 @@ def compare(run: Run, max_batch: int | None, weights: Weights, inputs: Inputs) -
     )
 
 
-def objection(check: Check, precision: Precision) -> str | None:
-    """Return why a model with these results may not be used, None if it may."""
-    on = f"on {check.photographs} images ({check.source})"
+def reason_to_reject(check: Check, precision: Precision) -> str | None:
+    """Return why an engine of this precision with these results may not be used; None if it may."""
+    where = f"on {check.photographs} images ({check.source})"
     if check.photographs >= ENOUGH:
-        least = LEAST_AGREEMENT[precision]
-        if check.agreement >= least:
+        lowest = LEAST_AGREEMENT[precision]
+        if check.agreement >= lowest:
             return None
-        return f"{on} its top-1 agreement with ONNX Runtime is {check.agreement:.1%}, and the minimum is {least:.0%}"
-    most = LARGEST_DIFFERENCE[precision] * check.spread
-    if check.largest_difference <= most:  # false for NaN
+        agreement = f"{where} its top-1 agreement with ONNX Runtime is {check.agreement:.1%}"
+        return f"{agreement}, and the minimum is {lowest:.0%}"
+    limit = LARGEST_DIFFERENCE[precision] * check.spread
+    if check.largest_difference <= limit:  # false for NaN
         return None
     return (
-        f"{on} a logit differs by {check.largest_difference:.3g} from ONNX Runtime's; the limit "
-        f"for fewer than {ENOUGH} images is {most:.3g}"
+        f"{where} a logit differs by {check.largest_difference:.3g} from ONNX Runtime's; the limit "
+        f"for fewer than {ENOUGH} images is {limit:.3g}"
     )

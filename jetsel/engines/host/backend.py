@@ -1,4 +1,4 @@
-"""Interface of the host's backends: a runtime, its models, and their memory."""
+"""Interface of the host's backends (ONNX Runtime, TensorRT): a runtime, its models, and their memory."""
 
 import mmap
 from pathlib import Path
@@ -6,16 +6,16 @@ from typing import Any, Dict, Optional, Tuple
 
 
 class HostModel:
-    """One loaded model. max_batch: most images at a time, None: no limit. scratch_bytes: working memory of a run."""
+    """One loaded model."""
 
-    max_batch: Optional[int] = None
-    scratch_bytes: Optional[int] = None
+    max_batch: Optional[int] = None  # most images in one run; None: no limit
+    scratch_bytes: Optional[int] = None  # working memory of a run; None if unknown
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
-        """Return logits (n, classes) float32, the embedding (n, width) or None, and the device's own ms or None.
+        """Return logits (n, classes) float32, the embedding (n, width) or None, and ms measured on the device or None.
 
         batch: (n, 3, height, width) float32, a view of the shared memory. The next run may overwrite the arrays. Raises
-        Refusal("infer-failed", ...) or Poisoned.
+        Refusal("infer-failed", ...) or DeviceFailed.
         """
         raise NotImplementedError
 
@@ -24,26 +24,26 @@ class HostModel:
 
 
 class Runtime:
-    """One backend, and the resources that its models share."""
+    """One backend: loads and builds models, and owns the resources that they share."""
 
     def describe(self) -> Dict[str, Any]:
-        """Return "version", "libraries" and "gpu" for the reply to hello."""
+        """Return {"version", "libraries", "gpu"} for the reply to hello (docs/engine-host.md)."""
         raise NotImplementedError
 
     def available_bytes(self) -> Optional[int]:
-        """Return the memory that another model could take, None if unknown."""
+        """Return the bytes that another model could take, None if unknown."""
         return available_bytes()
 
     def held_bytes(self) -> Optional[int]:
-        """Return the memory in use, by which a load's cost is measured; None if unknown."""
+        """Return the bytes in use; the difference over a load is the model's cost. None if unknown."""
         return resident_bytes()
 
     def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
-        """Load a model from its file's content; raises Refusal or Poisoned."""
+        """Load a model. request: of kind "load"; content: of its file. Raises Refusal or DeviceFailed."""
         raise NotImplementedError
 
     def build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Build an engine, if this backend has engines; raises Refusal or Poisoned."""
+        """Build an engine by a request of kind "build"; return the reply's fields. Raises Refusal or DeviceFailed."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class Runtime:
 
 
 class SharedMemory:
-    """The daemon's memory for inputs and outputs, mapped here: float32 in C order."""
+    """The file in memory (descriptor, size in bytes) that the daemon made for inputs and outputs, mapped here."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor = descriptor
@@ -59,30 +59,30 @@ class SharedMemory:
         self.grow(size)
 
     def grow(self, size: int) -> None:
-        """Map `size` bytes if fewer are mapped."""
+        """Map `size` bytes if fewer are mapped: the daemon enlarges the file when it needs more."""
         if size > self.size:
             self._map = mmap.mmap(self._descriptor, size)  # the former map is freed with its last view
             self.size = size
 
     def view(self, offset: int, shape: Tuple[int, ...]) -> Any:
-        """Return the float32 array of this shape at the offset; raises TypeError if it lies outside."""
+        """Return the float32 array of this shape at this byte offset; raises TypeError if it lies outside."""
         import numpy
 
         return numpy.ndarray(shape, numpy.float32, memoryview(self._map)[offset:])
 
 
 def available_bytes() -> Optional[int]:
-    """Return the memory available without swapping (proc(5), MemAvailable); None if unknown."""
+    """Return the machine's bytes that are available without swapping (proc(5), MemAvailable); None if unknown."""
     return _meminfo("MemAvailable:")
 
 
 def total_bytes() -> Optional[int]:
-    """Return the machine's memory, None if unknown."""
+    """Return the machine's memory in bytes, None if unknown."""
     return _meminfo("MemTotal:")
 
 
 def resident_bytes() -> Optional[int]:
-    """Return this process's resident memory (proc(5), statm), None if unknown."""
+    """Return this process's resident memory in bytes (proc(5), statm), None if unknown."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
     except (OSError, ValueError, IndexError):

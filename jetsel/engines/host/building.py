@@ -11,23 +11,23 @@ from .messages import Refusal
 
 
 class EngineBuild:
-    """One build. notes: facts for the owner, one sentence each."""
+    """One build, by a request of kind "build" (docs/engine-host.md). trt: the module; log, logger: see TensorRTLog."""
 
     def __init__(self, trt: Any, log: Any, logger: Any, request: Dict[str, Any]) -> None:
         self._trt, self._log, self._logger, self._request = trt, log, logger, request
-        self.notes: List[str] = []
+        self.notes: List[str] = []  # sentences about the build for the model's owner
 
     def run(self) -> Dict[str, Any]:
-        """Build, write the plan, and return the reply; raises Refusal."""
+        """Build the engine, write it to the plan file, and return the reply's fields; raises Refusal."""
         began = time.monotonic()
         self._log.clear()
         try:
             self._builder = self._trt.Builder(self._logger)
         except TypeError as error:  # pybind raises it if TensorRT returns nothing
-            raise Refusal("build-failed", f"TensorRT cannot create a builder: {self._log.why()} ({error})") from None
+            raise Refusal("build-failed", f"TensorRT cannot create a builder: {self._log.reason()} ({error})") from None
         self._config = self._builder.create_builder_config()
         network = self._parse()
-        self._profile(network)
+        self._set_input_shape(network)
         self._set_precision()
         self._limit_workspace()
         has_timings = self._use_timings()
@@ -47,7 +47,7 @@ class EngineBuild:
         }
 
     def _parse(self) -> Any:
-        """Return the network of the ONNX file; raises Refusal."""
+        """Return TensorRT's network for the ONNX file; raises Refusal with its errors."""
         flags, kinds = 0, self._trt.NetworkDefinitionCreationFlag
         if hasattr(kinds, "EXPLICIT_BATCH"):
             flags |= 1 << int(kinds.EXPLICIT_BATCH)
@@ -61,25 +61,25 @@ class EngineBuild:
         return network
 
     def _is_typed(self) -> bool:
-        """Return whether the network keeps the ONNX file's types: for FP16 files, if this TensorRT can."""
-        can = hasattr(self._trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
-        return can and self._request["precision"] == "fp16" and bool(self._request["is_half"])
+        """Return whether the network is strongly typed: keeps the ONNX file's FP16, if this TensorRT can."""
+        is_supported = hasattr(self._trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED")
+        return is_supported and self._request["precision"] == "fp16" and bool(self._request["is_half"])
 
-    def _profile(self, network: Any) -> None:
-        """Fix the image's size; for a free batch, add a profile from one image to max_batch. Raises Refusal."""
-        given = network.get_input(0)
-        shape, expected = list(given.shape), [3, *self._request["input_px"]]
-        if len(shape) != 4 or any(has not in (-1, wants) for has, wants in zip(shape[1:], expected)):
+    def _set_input_shape(self, network: Any) -> None:
+        """Fix the image's size; if the batch size is variable, allow 1 to max_batch images. Raises Refusal."""
+        image = network.get_input(0)
+        shape, expected = list(image.shape), [3, *self._request["input_px"]]
+        if len(shape) != 4 or any(side not in (-1, wanted) for side, wanted in zip(shape[1:], expected)):
             raise Refusal("build-failed", f"its input is {shape}, not {expected} after the batch: export it")
         if -1 in shape[1:]:  # the file allows several sizes, the engine has one
-            given.shape = [shape[0], *expected]
+            image.shape = [shape[0], *expected]
         if shape[0] != -1:
             return
-        most = int(self._request["max_batch"])
+        max_batch = int(self._request["max_batch"])
         profile = self._builder.create_optimization_profile()
-        profile.set_shape(given.name, (1, *expected), (most, *expected), (most, *expected))
+        profile.set_shape(image.name, (1, *expected), (max_batch, *expected), (max_batch, *expected))
         if self._config.add_optimization_profile(profile) < 0:
-            raise Refusal("build-failed", f"TensorRT does not accept a batch of {most}: {self._log.why()}")
+            raise Refusal("build-failed", f"TensorRT does not accept a batch of {max_batch}: {self._log.reason()}")
 
     def _set_precision(self) -> None:
         """Set the precision; raises Refusal if this TensorRT or GPU does not support it."""
@@ -92,6 +92,7 @@ class EngineBuild:
             raise Refusal("unsupported", f"TensorRT {self._trt.__version__} builds fp16 engines only from an FP16 file")
 
     def _set_flag(self, name: str) -> bool:
+        """Set a flag of the builder, and return True; False if this TensorRT does not have it."""
         flag = getattr(self._trt.BuilderFlag, name, None)
         if flag is not None:
             self._config.set_flag(flag)
@@ -105,7 +106,7 @@ class EngineBuild:
             self._config.max_workspace_size = size_bytes
 
     def _use_timings(self) -> bool:
-        """Use timings of earlier builds, or none if TensorRT refuses those; return whether to save new ones."""
+        """Reuse kernel timings of earlier builds, if TensorRT accepts the file; return whether to save new ones."""
         path = Path(self._request["timing_cache"])
         for content in (path.read_bytes() if path.exists() else b"", b""):
             cache = self._config.create_timing_cache(content)
@@ -116,26 +117,26 @@ class EngineBuild:
         return False
 
     def _build(self, network: Any) -> bytes:
-        """Return the plan; if the build without cuDNN and cuBLAS fails, try again with them."""
-        everything = self._exclude_libraries() if self._request["lean_tactics"] else None
+        """Return the built engine; if the build without cuDNN and cuBLAS fails, try again with them. Raises Refusal."""
+        all_sources = self._exclude_libraries() if self._request["lean_tactics"] else None
         plan = self._builder.build_serialized_network(network, self._config)
-        if plan is None and everything is not None:
+        if plan is None and all_sources is not None:
             self.notes.append("built with cuDNN and cuBLAS: without them TensorRT finds no engine")
-            self._config.set_tactic_sources(everything)
+            self._config.set_tactic_sources(all_sources)
             plan = self._builder.build_serialized_network(network, self._config)
         if plan is None:
             message = "TensorRT builds no engine: {}; if it is short of memory, see [host] workspace_mb"
-            raise Refusal("build-failed", message.format(self._log.why()))
+            raise Refusal("build-failed", message.format(self._log.reason()))
         return bytes(plan)
 
     def _exclude_libraries(self) -> Optional[int]:
-        """Exclude cuDNN and cuBLAS, which take hundreds of megabytes; return the previous tactic sources."""
+        """Exclude cuDNN and cuBLAS, which take much memory; return the previous tactic sources, None if unchanged."""
         kinds = self._trt.TacticSource
-        everything = lean = int(self._config.get_tactic_sources())
+        all_sources = lean = int(self._config.get_tactic_sources())
         for library in ("CUBLAS", "CUBLAS_LT", "CUDNN"):
             if hasattr(kinds, library):
                 lean &= ~(1 << int(getattr(kinds, library)))
-        return everything if self._config.set_tactic_sources(lean) else None
+        return all_sources if self._config.set_tactic_sources(lean) else None
 
     def _save_timings(self, content: Any) -> None:
         """Save the timings for the next build; a failure does no harm, because they only save time."""

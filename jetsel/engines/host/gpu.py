@@ -5,11 +5,11 @@ import importlib
 from typing import Any, Dict, List, Optional, Tuple
 
 from .backend import available_bytes, total_bytes
-from .messages import Poisoned, Refusal, say
+from .messages import DeviceFailed, Refusal, log_line
 
 
 class Gpu:
-    """The first GPU: its context, which belongs to the only thread, one stream, and memory shared by all models."""
+    """The first GPU: its context, which belongs to the host's only thread, one stream, and memory that models share."""
 
     def __init__(self) -> None:
         cuda: Any = importlib.import_module("pycuda.driver")
@@ -20,15 +20,15 @@ class Gpu:
             self._context = self.device.retain_primary_context()  # TensorRT's own threads see only the primary context
             self._context.push()
             self.stream = cuda.Stream()
-            self.began, self.ended = cuda.Event(), cuda.Event()
+            self.began, self.ended = cuda.Event(), cuda.Event()  # before and after a run, to time it
         except cuda.Error as error:
             message = f"CUDA does not start: {error}; check that this user may use the GPU"
             raise Refusal("unsupported", message) from None
         self.scratch = Scratch(self)
-        self._staging: Any = None
+        self._staging: Any = None  # page-locked memory, see `stage`
 
     def describe(self) -> Dict[str, Any]:
-        """Return "gpu" for the reply to hello."""
+        """Return the field "gpu" of the reply to hello (docs/engine-host.md)."""
         major, minor = self.device.compute_capability()
         return {
             "name": str(self.device.name()),
@@ -43,13 +43,13 @@ class Gpu:
         return bool(self.device.get_attribute(self.cuda.device_attribute.INTEGRATED))
 
     def memory(self) -> Tuple[Optional[int], Optional[int]]:
-        """Return (available, total) bytes: of the board if the memory is shared, else of the GPU."""
+        """Return available and total bytes, of the board if its GPU has no memory of its own; None if unknown."""
         if self.is_integrated():
             return available_bytes(), total_bytes()
         try:
             free, total = self.cuda.mem_get_info()
         except self.cuda.Error as error:
-            raise Poisoned(f"the GPU does not report how much memory is free: {error}") from None
+            raise DeviceFailed(f"the GPU does not report how much memory is free: {error}") from None
         return int(free), int(total)
 
     def allocate(self, size_bytes: int) -> Any:
@@ -67,10 +67,10 @@ class Gpu:
         try:
             memory.free()
         except self.cuda.Error as error:
-            say(f"GPU memory was not freed: {error}")
+            log_line(f"GPU memory was not freed: {error}")
 
-    def staged(self, batch: Any, dtype: str) -> Any:
-        """Return a copy of the batch in page-locked memory, which the next call overwrites."""
+    def stage(self, batch: Any, dtype: str) -> Any:
+        """Return the batch as dtype in page-locked memory, for a copy to the GPU; the next call overwrites it."""
         import numpy
 
         size_bytes = batch.size * numpy.dtype(dtype).itemsize
@@ -81,7 +81,7 @@ class Gpu:
         return copy
 
     def close(self) -> None:
-        """Release the context, after everything in it."""
+        """Release the stream, the buffers and then the context; models must be closed before."""
         self.scratch.close()
         self._staging = None
         del self.began, self.ended, self.stream
@@ -89,20 +89,20 @@ class Gpu:
             self._context.pop()
             self._context.detach()
         except self.cuda.Error as error:
-            say(f"the CUDA context was not released: {error}")
+            log_line(f"the CUDA context was not released: {error}")
 
 
 class Scratch:
-    """One scratch buffer for all engines, as large as the largest needs: only one runs at a time."""
+    """Working memory for runs: one buffer, as large as the largest engine needs, because only one runs at a time."""
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._contexts: List[Any] = []
-        self._memory: Any = None
-        self._size = 0
+        self._contexts: List[Any] = []  # that use the buffer
+        self._memory: Any = None  # the buffer; None before the first context
+        self._size = 0  # in bytes
 
     def assign(self, context: Any, size_bytes: int) -> None:
-        """Give a context the buffer, enlarged if necessary; raises Refusal."""
+        """Let a TensorRT execution context use the buffer, enlarged if necessary; raises Refusal if memory runs out."""
         self._contexts.append(context)
         if size_bytes > self._size:
             larger, former = self._gpu.allocate(size_bytes), self._memory
@@ -114,19 +114,19 @@ class Scratch:
         elif self._memory is not None:
             self._set(context)
 
-    def take_back(self, context: Any) -> None:
-        """Remove a context; free the buffer after the last one."""
+    def remove(self, context: Any) -> None:
+        """Forget a context that is closed; free the buffer after the last one."""
         self._contexts = [other for other in self._contexts if other is not context]
         if not self._contexts:
             self.close()
 
     def close(self) -> None:
-        """Free the buffer."""
         memory, self._memory, self._size = self._memory, None, 0
         if memory is not None:
             self._gpu.free(memory)
 
     def _set(self, context: Any) -> None:
+        """Pass the buffer to a context, by the call that this TensorRT version has."""
         address = int(self._memory)
         if hasattr(context, "set_device_memory"):
             context.set_device_memory(address, self._size)

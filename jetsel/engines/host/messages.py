@@ -8,28 +8,28 @@ import struct
 import sys
 from typing import Any, Dict, Optional
 
-MAX_TEXT = 2000  # most characters of a reason
+MAX_TEXT = 2000  # characters of an error message or log line
 HEADER = struct.Struct("!I")
 
 
 class Refusal(Exception):
-    """A request cannot be done; the reply is {"ok": false, "code", "message"}, and the message has the repair."""
+    """A request cannot be done. The reply is {"ok": false, "code", "message"}; the message names the repair."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-class Poisoned(Exception):
-    """The device failed and this process cannot recover: it replies, and ends."""
+class DeviceFailed(Exception):
+    """The GPU failed and this process cannot recover: it sends the reply with code "poisoned", and ends."""
 
 
 class DaemonGone(Exception):
-    """The daemon has ended, or sent an unreadable message."""
+    """The daemon has ended, or sent an unreadable message; this process ends."""
 
 
 class Channel:
-    """Messages over the socket: four bytes of length, big-endian, then one JSON object."""
+    """Sends and receives messages over the socket: four bytes of length, big-endian, then one JSON object."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -57,7 +57,7 @@ class Channel:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, bounded."""
+    """Return the text on one line, cut to MAX_TEXT characters."""
     return " ".join(text.split())[:MAX_TEXT]
 
 
@@ -67,7 +67,7 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     """Write one line to stderr, which is the daemon's log; systemd reads the prefix as a warning."""
     if not select.select([], [sys.stderr], [], 0)[1]:
         return  # the pipe is full: replies matter more than log lines

@@ -9,7 +9,7 @@ from .messages import Refusal, first_line
 
 
 class OnnxRuntime(Runtime):
-    """ONNX Runtime with its processor provider."""
+    """ONNX Runtime on the processor."""
 
     def __init__(self) -> None:
         # From 1.31 on ONNX Runtime sends telemetry to its maker, unless this is set before the import.
@@ -20,6 +20,7 @@ class OnnxRuntime(Runtime):
         return {"version": str(self._onnxruntime.__version__), "libraries": {}, "gpu": None}
 
     def open(self, request: Dict[str, Any], content: bytes) -> HostModel:
+        """Load a model from an ONNX file's content; raises Refusal."""
         options = self._onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(request.get("threads") or 1)
         options.inter_op_num_threads = 1
@@ -33,21 +34,21 @@ class OnnxRuntime(Runtime):
 
 
 class OnnxModel(HostModel):
-    """One session of ONNX Runtime."""
+    """One model in a session of ONNX Runtime; raises Refusal if it has no output named logits."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        (given,) = session.get_inputs()
+        (only_input,) = session.get_inputs()
         names = {output.name for output in session.get_outputs()}
         if "logits" not in names:
             raise Refusal("load-failed", "it has no output named logits; export it again")
         self._outputs = [name for name in ("logits", "embedding") if name in names]
-        self._input = given.name
-        self.max_batch = given.shape[0] if isinstance(given.shape[0], int) else None
+        self._input = only_input.name
+        self.max_batch = only_input.shape[0] if isinstance(only_input.shape[0], int) else None
 
     def run(self, batch: Any) -> Tuple[Any, Any, Optional[float]]:
         try:
             outputs = self._session.run(self._outputs, {self._input: batch})
-        except Exception as error:  # as above
+        except Exception as error:  # see above: no common base
             raise Refusal("infer-failed", f"inference failed: {first_line(error)}") from None
         return outputs[0], outputs[1] if len(outputs) > 1 else None, None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from .backend import HostModel, Runtime, SharedMemory
-from .messages import Channel, DaemonGone, Poisoned, Refusal, one_line, say
+from .messages import Channel, DaemonGone, DeviceFailed, Refusal, log_line, one_line
 
 PROTOCOL = 4
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -25,21 +25,21 @@ NEEDED = {"onnxruntime": ("numpy", "onnxruntime"), "tensorrt": ("numpy", "tensor
 
 
 class Host:
-    """The loaded models, and the answer to each kind of message."""
+    """The loaded models, by the numbers that the daemon gave them, and a method that answers each kind of request."""
 
     def __init__(self, backend: str, channel: Channel) -> None:
         self._channel = channel
         self._backend = backend
         self._models: Dict[int, HostModel] = {}
-        self._runtime: Any = None
-        self._shared: Any = None
-        self._reserve_bytes = 0
+        self._runtime: Any = None  # Runtime, after hello
+        self._shared: Any = None  # SharedMemory, after hello
+        self._reserve_bytes = 0  # memory that loads must leave free
         self._kinds: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
             "hello": self._hello,
             "load": self._load,
             "unload": self._unload,
             "infer": self._infer,
-            "build": self._build,
+            "build": lambda request: self._runtime.build(request),
             "ping": lambda _: {},
             "quit": lambda _: {},
         }
@@ -52,21 +52,21 @@ class Host:
                 request = self._channel.receive()
                 status = 0 if request is None else self._answer(request)
         except DaemonGone as error:
-            say(f"stopping: {error}")
+            log_line(f"stopping: {error}")
             return 1
         finally:
             self._close()
         return status
 
     def _answer(self, request: Dict[str, Any]) -> Optional[int]:
-        """Answer one request; return the exit status if it was the last one, else None."""
+        """Answer one request; return the exit status if the process must end, else None."""
         status = 0 if request["do"] == "quit" else None
         try:
             reply = dict(self._kinds[request["do"]](request), ok=True)
         except Refusal as refusal:
             reply = {"ok": False, "code": refusal.code, "message": one_line(str(refusal))}
-        except Poisoned as error:
-            say(f"the device failed: {error}")
+        except DeviceFailed as error:
+            log_line(f"the device failed: {error}")
             reply = {"ok": False, "code": "poisoned", "message": one_line(str(error))}
             status = 3
         except Exception as error:  # an unexpected error fails only this request
@@ -77,6 +77,7 @@ class Host:
         return status
 
     def _hello(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Start the backend and map the shared memory; return versions and GPU."""
         _check_modules(self._backend)
         import numpy
 
@@ -90,6 +91,7 @@ class Host:
         return dict(versions, protocol=PROTOCOL, python=platform.python_version(), backend=self._backend)
 
     def _load(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Load and try a model, in place of the one with its number; return its limits and the memory that it took."""
         content = _read_file(request["path"], request["sha256"])
         self._check_reserve(max(len(content), int(request.get("expected_bytes") or 0)), "would be left after loading")
         before = self._runtime.held_bytes()
@@ -112,7 +114,7 @@ class Host:
         return dict(info, cost_bytes=after - before if is_known else None)
 
     def _check_reserve(self, more_bytes: int, when: str) -> None:
-        """Raise Refusal if less than the reserve would be left."""
+        """Raise Refusal if another more_bytes would leave less than the reserve. when: for the message."""
         available = self._runtime.available_bytes()
         if available is not None and available - more_bytes < self._reserve_bytes:
             left_mb, reserve_mb = (available - more_bytes) / 1e6, self._reserve_bytes / 1e6
@@ -123,7 +125,7 @@ class Host:
             )
 
     def _warm_up(self, model: HostModel, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Run a fixed pattern twice and check the outputs; return their widths and a run's ms. Raises Refusal."""
+        """Run a fixed pattern twice, check the outputs; return their widths and the second run's ms. Raises Refusal."""
         import numpy
 
         height, width = request["input_px"]
@@ -151,15 +153,16 @@ class Host:
         return {}
 
     def _infer(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Run a model on the input in the shared memory, and write logits, then embedding, to the output there."""
         began = time.perf_counter()
         self._shared.grow(request["memory_bytes"])
         model = self._models.get(request["model"])
         if model is None:
             raise Refusal("bad-request", f"model {request['model']} is not loaded")
-        given, out = request["input"], request["output"]
-        batch = self._shared.view(given["offset"], tuple(given["shape"]))
+        source, target = request["input"], request["output"]
+        batch = self._shared.view(source["offset"], tuple(source["shape"]))
         logits, embedding, device_ms = model.run(batch)
-        offset, end = out["offset"], out["offset"] + out["bytes"]
+        offset, end = target["offset"], target["offset"] + target["bytes"]
         for name, array in (("logits", logits), ("embedding", embedding)):
             if array is None:
                 continue
@@ -169,9 +172,6 @@ class Host:
             offset += 4 * array.size
         return {"device_ms": device_ms, "wall_ms": (time.perf_counter() - began) * 1e3}
 
-    def _build(self, request: Dict[str, Any]) -> Dict[str, Any]:
-        return dict(self._runtime.build(request))
-
     def _close(self) -> None:
         for model in self._models.values():
             model.close()
@@ -180,7 +180,7 @@ class Host:
 
 
 def _check_modules(backend: str) -> None:
-    """Raise Refusal with every module that the backend needs and this interpreter cannot import, and the reason."""
+    """Raise Refusal with each module that the backend needs and this interpreter cannot import, and why."""
     missing = {}
     for name in NEEDED[backend]:
         try:
@@ -188,11 +188,12 @@ def _check_modules(backend: str) -> None:
         except Exception as error:  # noqa: PERF203  # a broken library may raise anything
             missing[name.partition(".")[0]] = f"{type(error).__name__}: {error}"
     if missing:
-        each = "; ".join(f"{name} ({why})" for name, why in missing.items())
-        raise Refusal("missing-modules", f"Python {platform.python_version()} does not import {each}")
+        faults = "; ".join(f"{name} ({why})" for name, why in missing.items())
+        raise Refusal("missing-modules", f"Python {platform.python_version()} does not import {faults}")
 
 
 def _read_file(path: str, sha256: str) -> bytes:
+    """Return a file's content; raises Refusal if it cannot be read or has another hash."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -203,11 +204,11 @@ def _read_file(path: str, sha256: str) -> bytes:
 
 
 def main(arguments: List[str]) -> int:
-    """Run the host; return the exit status."""
+    """Run the host with these command-line arguments; return the exit status."""
     parser = argparse.ArgumentParser(prog="host", description="The engine host of jetsel; the daemon starts it.")
     parser.add_argument("--backend", choices=sorted(RUNTIMES), required=True)
     parser.add_argument("--fd", type=int, required=True, help="the inherited socket")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with contextlib.suppress(OSError, AttributeError):  # the kernel ends it with the daemon's thread, even if it hangs
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     # The daemon stops the host after the last answer; a terminal's Ctrl-C and a service manager's SIGTERM also reach
@@ -215,5 +216,5 @@ def main(arguments: List[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print belongs to the log
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, given.fd)
-    return Host(given.backend, Channel(connection)).serve()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, options.fd)
+    return Host(options.backend, Channel(connection)).serve()

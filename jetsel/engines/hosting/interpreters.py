@@ -23,10 +23,10 @@ _MODULES = ("tensorrt", "numpy", "pycuda", "onnxruntime")
 
 
 def default(backend: str, release: Path = RELEASE, board: Path = BOARD) -> str:
-    """Return the interpreter for "tensorrt" or "onnxruntime" if none is configured.
+    """Return the path of the Python that runs the host if none is configured. backend: "tensorrt" or "onnxruntime".
 
     ONNX Runtime uses this process's interpreter. TensorRT uses the Python for which JetPack installs it, which may not
-    be `python3` any more; if the release is unknown, it uses the system's `python3`.
+    be `python3` any more; if the release is unknown, it uses `board`'s `python3`. release, board: for tests.
     """
     if backend == "onnxruntime":
         return sys.executable
@@ -39,10 +39,7 @@ def default(backend: str, release: Path = RELEASE, board: Path = BOARD) -> str:
 
 
 def environment(base: Mapping[str, str] | None = None, machine: str | None = None) -> dict[str, str]:
-    """Return the environment of a host process. base: variables that go before ours (None: os.environ).
-
-    machine: platform.machine() of another machine.
-    """
+    """Return a host's environment: `base` (None: os.environ) and defaults. machine: None: platform.machine()."""
     ours = {
         # The host multiplies no matrices, and OpenBLAS's threads would only hold memory.
         "OPENBLAS_NUM_THREADS": "1",
@@ -57,7 +54,7 @@ def environment(base: Mapping[str, str] | None = None, machine: str | None = Non
 
 
 def repair(interpreter: str, fault: str) -> str:
-    """Return the commands that install the missing modules. fault: "Python 3.6.9 does not import pycuda (why)"."""
+    """Return commands that install the modules in the host's message "Python 3.6.9 does not import pycuda (why)"."""
     missing = [name for name in _MODULES if f" {name} (" in fault]
     pins = LAST_FOR_36 if "Python 3.6." in fault else {}
     commands = [TENSORRT] if "tensorrt" in missing else []

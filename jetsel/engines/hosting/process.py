@@ -1,7 +1,6 @@
 """One engine host from start to end: the process, the memory shared with it, and one exchange at a time.
 
-The framing is that of host/messages.py, which cannot be imported here: four bytes of length, big-endian, then a JSON
-object.
+The framing is that of host/messages.py, which cannot be imported here: four bytes of length, big-endian, then JSON.
 """
 
 from __future__ import annotations
@@ -27,14 +26,15 @@ from jetsel.engines.hosting.running import Memory
 
 MAX_MESSAGE_BYTES = 65_536
 HEADER = struct.Struct("!I")
-LOOK_S = 0.2  # interval between calls of `stopped`
+LOOK_S = 0.2  # interval between calls of a StopCheck
 HOST = Path(__file__).parents[1] / "host"
 PROTOCOL = 4
-LEAVE_S = 5.0
+LEAVE_S = 5.0  # for a host to exit after it was asked
 GONE_S = 5.0  # limit for a killed process to end; after it, the kernel is holding it
 STANDARD_ERROR = 2
 
-Stopped = Callable[[], str | None]
+StopCheck = Callable[[], str | None]
+"""Returns why a wait for the host must end now, None while it may go on."""
 
 
 class LinkBrokenError(Exception):
@@ -47,26 +47,22 @@ class LinkTimeoutError(LinkBrokenError):
 
 @dataclass(frozen=True)
 class HostStart:
-    """How to start a host: interpreter, backend, and the memory that loads must leave free.
+    """How to start a host."""
 
-    output: a descriptor, or subprocess.DEVNULL, for all that it prints.
-    """
-
-    interpreter: str
-    backend: str
-    reserve_bytes: int = 0
-    hello_s: float = 60.0  # the first read of TensorRT's libraries from a slow card takes long
-    output: int = STANDARD_ERROR
+    interpreter: str  # path of the Python that runs it
+    backend: str  # "tensorrt" or "onnxruntime"
+    reserve_bytes: int = 0  # memory that loads must leave free
+    hello_s: float = 60.0  # limit of the start: reading TensorRT's libraries from a slow card takes long
+    output: int = STANDARD_ERROR  # descriptor, or subprocess.DEVNULL, for all that it prints
 
 
 class HostProcess:
-    """A running host that has answered hello. One thread at a time may exchange messages with it."""
+    """A running host process that has answered hello. One thread at a time may exchange messages with it."""
 
-    def __init__(self, start: HostStart, stopped: Stopped | None = None) -> None:
+    def __init__(self, start: HostStart, stop_reason: StopCheck | None = None) -> None:
         """Start the host and wait for its hello; raises EngineFailedError with the reason if it does not come.
 
-        stopped: see `exchange`. The kernel kills the host when the calling thread ends, so call this in a long-lived
-        thread.
+        Call this in a long-lived thread: the kernel kills the host when that thread ends.
         """
         with contextlib.ExitStack() as undo:
             try:
@@ -92,17 +88,17 @@ class HostProcess:
         self._socket.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
-        self._number, self._unread = 0, b""
+        self._number, self._unread = 0, b""  # of the last request; bytes of a reply that is not complete
         self.last_reply_s = 0.0  # by time.monotonic()
         try:
-            self.about = self._hello(start, stopped)
+            self.about = self._hello(start, stop_reason)  # versions and GPU, see docs/engine-host.md
         except EngineFailedError:
             self.kill()
             raise
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """Process id of the host."""
         return self._child.pid
 
     @property
@@ -111,22 +107,22 @@ class HostProcess:
         return self._socket.fileno()
 
     def exchange(
-        self, kind: str, request: Mapping[str, Any], limit_s: float, stopped: Stopped | None = None
+        self, kind: str, request: Mapping[str, Any], limit_s: float, stop_reason: StopCheck | None = None
     ) -> dict[str, Any]:
-        """Send one request and return its reply, successful or not.
+        """Send one request ("load", "infer" ...; see docs/engine-host.md) and return its reply, successful or not.
 
-        limit_s: until the reply. stopped: called repeatedly; a reason that it returns ends the exchange. Raises
-        LinkBrokenError, LinkTimeoutError.
+        limit_s: until the reply. Raises LinkTimeoutError after it, LinkBrokenError if the host has ended or broke the
+        protocol, or with the reason that `stop_reason` returns.
         """
         self._number += 1
         number = self._number
         give_up_s = time.monotonic() + limit_s
         self._send({"id": number, "do": kind, **request})
-        (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stopped))
+        (length,) = HEADER.unpack(self._read(HEADER.size, give_up_s, stop_reason))
         if length > MAX_MESSAGE_BYTES:
             raise LinkBrokenError(f"it announced a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are read")
         try:
-            reply = msgspec.json.decode(self._read(length, give_up_s, stopped), type=dict[str, Any])
+            reply = msgspec.json.decode(self._read(length, give_up_s, stop_reason), type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise LinkBrokenError(f"it did not send a JSON object: {error}") from None
         if reply.get("id") != number or "ok" not in reply:
@@ -135,7 +131,7 @@ class HostProcess:
         return reply
 
     def leave(self) -> None:
-        """Ask the host to exit, and kill it if it does not."""
+        """Ask the host to exit; kill it if it does not do so within LEAVE_S."""
         with contextlib.suppress(LinkBrokenError):
             self.exchange("quit", {}, LEAVE_S)
         self.kill(LEAVE_S)
@@ -171,15 +167,15 @@ class HostProcess:
         if sent < HEADER.size + len(body):  # the kernel has room for several messages, and all earlier ones were read
             raise LinkBrokenError("it no longer accepts messages")
 
-    def _read(self, length: int, give_up_s: float, stopped: Stopped | None) -> bytes:
-        """Return exactly `length` bytes. Raises LinkBrokenError, LinkTimeoutError."""
+    def _read(self, length: int, give_up_s: float, stop_reason: StopCheck | None) -> bytes:
+        """Return the next `length` bytes; wait until give_up_s (time.monotonic()). Raises what `exchange` does."""
         while len(self._unread) < length:
             left_s = give_up_s - time.monotonic()
             if left_s <= 0:
                 raise LinkTimeoutError("it did not answer in time")
-            if stopped is not None and (why := stopped()) is not None:
+            if stop_reason is not None and (why := stop_reason()) is not None:
                 raise LinkBrokenError(why)
-            if not self._poll.poll(1e3 * (left_s if stopped is None else min(left_s, LOOK_S))):
+            if not self._poll.poll(1e3 * (left_s if stop_reason is None else min(left_s, LOOK_S))):
                 continue
             try:
                 part = self._socket.recv(MAX_MESSAGE_BYTES)  # usually a whole message
@@ -191,28 +187,27 @@ class HostProcess:
         content, self._unread = self._unread[:length], self._unread[length:]
         return content
 
-    def _hello(self, start: HostStart, stopped: Stopped | None) -> dict[str, Any]:
+    def _hello(self, start: HostStart, stop_reason: StopCheck | None) -> dict[str, Any]:
+        """Return the host's reply to hello; raises EngineFailedError, with the repair, if it cannot serve."""
         request = {"memory_fd": self.memory.fd, "reserve_bytes": start.reserve_bytes}
         where = f"the engine host under {start.interpreter}"
         try:
-            reply = self.exchange("hello", request, start.hello_s, stopped=stopped)
+            reply = self.exchange("hello", request, start.hello_s, stop_reason=stop_reason)
         except LinkBrokenError as error:
-            raise EngineFailedError(
-                f"{where} did not start up: {error} ({self.kill(0.2)}); see: jetsel doctor"
-            ) from None
+            message = f"{where} did not start up: {error} ({self.kill(0.2)}); see: jetsel doctor"
+            raise EngineFailedError(message) from None
         if not reply["ok"]:
             message = str(reply["message"])
             repair = interpreters.repair(start.interpreter, message) if reply["code"] == "missing-modules" else None
             raise EngineFailedError(f"{where} cannot serve: {message}; {repair or 'see: jetsel doctor'}")
         if reply["protocol"] != PROTOCOL:
-            raise EngineFailedError(
-                f"{where} speaks protocol {reply['protocol']}, not {PROTOCOL}: install jetsel again"
-            )
+            message = f"{where} speaks protocol {reply['protocol']}, not {PROTOCOL}: install jetsel again"
+            raise EngineFailedError(message)
         return reply
 
 
-def ask_about(start: HostStart) -> dict[str, Any]:
-    """Start a host, return its hello (docs/engine-host.md), and end it; raises EngineFailedError."""
+def query_host(start: HostStart) -> dict[str, Any]:
+    """Start a host, end it, and return its reply to hello, with versions and GPU; raises EngineFailedError."""
     process = HostProcess(start)
     process.leave()
     return process.about

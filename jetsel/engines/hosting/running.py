@@ -23,40 +23,40 @@ from jetsel.base.errors import EngineDiedError
 from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError, Output
 
-SMALLEST_BYTES = 1 << 16
+SMALLEST_BYTES = 1 << 16  # of a region
 F_SEAL_SHRINK = 0x0002  # fcntl(2): a faulty host must not remove mapped pages
 
 
 class MemoryRegion:
-    """Part of the memory for one run, as float32."""
+    """Part of the shared memory, for one run. offset, size: in bytes."""
 
     def __init__(self, descriptor: int, offset: int, size: int) -> None:
         self.offset = offset
         self.size = size
         self._numbers = np.frombuffer(mmap.mmap(descriptor, size, offset=offset), np.float32)
 
-    def view(self, at: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return the array of this shape that begins with number `at`; ValueError if it does not fit."""
-        return self._numbers[at : at + math.prod(shape)].reshape(shape)
+    def view(self, start: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Return the float32 array of this shape from the region's number `start` on; ValueError if it does not fit."""
+        return self._numbers[start : start + math.prod(shape)].reshape(shape)
 
 
 class Memory:
-    """All regions of one host; those given back are used again. Any thread may call."""
+    """The memory shared with one host, in regions that are used again after their release. Any thread may call."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("jetsel-engine-host", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, F_SEAL_SHRINK)
         self._lock = threading.Lock()
-        self._free: dict[int, list[MemoryRegion]] = defaultdict(list)
-        self.size = 0
+        self._free: dict[int, list[MemoryRegion]] = defaultdict(list)  # by size
+        self.size = 0  # in bytes; it only grows
         try:
-            self.give_back(self.take(SMALLEST_BYTES))
+            self.release(self.allocate(SMALLEST_BYTES))
         except OSError:
             self.close()
             raise
 
-    def take(self, size: int) -> MemoryRegion:
-        """Return a region of at least `size` bytes; raises EngineDiedError after `close`."""
+    def allocate(self, size: int) -> MemoryRegion:
+        """Return a free region of at least `size` bytes; raises OSError, or EngineDiedError after `close`."""
         rounded = max(SMALLEST_BYTES, 1 << (size - 1).bit_length())  # few sizes, so that regions can be used again
         with self._lock:
             if self._free[rounded]:
@@ -68,8 +68,8 @@ class Memory:
             self.size = offset + rounded
             return MemoryRegion(self.fd, offset, rounded)
 
-    def give_back(self, region: MemoryRegion) -> None:
-        """Make the region available to later runs."""
+    def release(self, region: MemoryRegion) -> None:
+        """Make the region available to later runs; the caller no longer uses it."""
         with self._lock:
             self._free[region.size].append(region)
 
@@ -81,11 +81,11 @@ class Memory:
             os.close(descriptor)
 
 
-Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]  # sends an "infer" request, and returns the host's reply
 
 
-def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a successful reply; raises EngineFailedError with the model's name and the host's reason."""
+def checked_reply(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the reply if it is successful; raise EngineFailedError with the host's reason if not."""
     if not reply["ok"]:
         raise EngineFailedError(f"{name}: {reply.get('message')}")
     return reply
@@ -93,23 +93,24 @@ def good(name: str, reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class HostedModel:
-    """A model that a host has loaded under the number `key`. max_batch: most images of one run; None: no limit."""
+    """A model that a host has loaded."""
 
-    key: int
+    number: int  # by which the host knows it
     weights: Weights
-    max_batch: int | None
-    embedding_width: int | None
+    max_batch: int | None  # most images of one run; None: no limit
+    embedding_width: int | None  # None if it has no embedding
 
     def run(self, memory: Memory, ask: Ask, *parts: NDArray[np.float32]) -> tuple[Output, float]:
-        """Run the model on all parts; return its output, which the caller owns, and the seconds taken in the host.
+        """Run the model once on all parts; return its output, which the caller owns, and the seconds taken in the host.
 
-        memory, ask: of the host. Raises EngineFailedError, EngineDiedError, and what `ask` raises.
+        parts: (n, 3, height, width) float32 each. memory: shared with the host. Raises EngineFailedError,
+        EngineDiedError if the memory is closed, and what `ask` raises.
         """
         name, shape = self.weights.name, self._shape(parts)
         rows, classes, width = shape[0], self.weights.classes, self.embedding_width
         input_bytes, output_bytes = 4 * math.prod(shape), 4 * rows * (classes + (width or 0))
         try:
-            region = memory.take(input_bytes + output_bytes)
+            region = memory.allocate(input_bytes + output_bytes)
         except OSError as error:
             raise EngineFailedError(f"{name}: no memory to share with the engine host: {error.strerror}") from None
         try:
@@ -117,14 +118,14 @@ class HostedModel:
             results = region.view(input_bytes // 4, (output_bytes // 4,))
             results.fill(np.nan)  # so that bytes which the host does not write never look like a result
             request = {
-                "model": self.key,
+                "model": self.number,
                 "input": {"offset": region.offset, "shape": shape},
                 "output": {"offset": region.offset + input_bytes, "bytes": output_bytes},
             }
-            reply = good(name, ask(request))
+            reply = checked_reply(name, ask(request))
             values = results.copy()
         finally:
-            memory.give_back(region)
+            memory.release(region)
         logits, rest = values[: rows * classes], values[rows * classes :]
         embedding = None if width is None else rest.reshape(rows, width)
         return Output(logits.reshape(rows, classes), embedding, reply["device_ms"]), reply["wall_ms"] / 1e3
@@ -134,9 +135,8 @@ class HostedModel:
         name, expected = self.weights.name, (3, self.weights.height_px, self.weights.width_px)
         for part in parts:
             if part.ndim != 4 or part.shape[1:] != expected or part.dtype != np.float32:
-                raise EngineFailedError(
-                    f"{name}: inference failed: {part.dtype} of shape {part.shape}, not float32 (n, *{expected})"
-                )
+                message = f"{name}: inference failed: {part.dtype} of shape {part.shape}, not float32 (n, *{expected})"
+                raise EngineFailedError(message)
         count = sum(len(part) for part in parts)
         if self.max_batch is not None and count > self.max_batch:
             raise EngineFailedError(f"{name}: received {count} images at once; the maximum is {self.max_batch}")

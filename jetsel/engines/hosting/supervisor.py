@@ -18,69 +18,74 @@ from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.base.events import event
 from jetsel.base.process import EventFd
 from jetsel.engines.base import EngineFailedError, HostState
-from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, Stopped
+from jetsel.engines.hosting.process import LEAVE_S, HostProcess, HostStart, LinkBrokenError, LinkTimeoutError, StopCheck
 from jetsel.engines.hosting.residents import RULES, AnotherHostError, HostHistory, Resident, Residents, Rules
 from jetsel.wire.status import HostStatus
 
 log = logging.getLogger("jetsel.engines")
 
-CLOSE_S = 4 * LEAVE_S  # for a ping under way, the request to exit, the exit, and the end after a kill
+CLOSE_S = 4 * LEAVE_S  # limits of a current ping, of the request to exit, of the exit, and of a kill
 
 
 class Supervisor:
-    """Supervises one host at a time. Any thread may call."""
+    """Supervises one host at a time. Any thread may call.
+
+    prepare: returns how to start a host, or raises ConfigError. changed: called, from any thread, when the host or a
+    model becomes available or unavailable.
+    """
 
     def __init__(self, prepare: Callable[[], HostStart], changed: Callable[[], None], rules: Rules = RULES) -> None:
         self._prepare = prepare
         self._changed = changed
         self._rules = rules
         self.waiting_threads: set[int] = set()  # threads in `ask`: each has a limit, and returns when the host ends
-        self._talking = threading.Lock()  # held while the link is used, and while a host is ended
+        self._link_lock = threading.Lock()  # held during an exchange with the host, and while a host is ended
         self._condition = threading.Condition()  # guards the fields below
         self._state: HostState = "idle"
         self.process: HostProcess | None = None  # the running host
-        self.down: str | None = "the engine host is not started yet"  # why none runs
+        self.down_reason: str | None = "the engine host is not started yet"  # why none runs
         self._closing = False
         self._history = HostHistory(rules)
-        self.residents = Residents(self.ask, self._stopped, rules)
-        self.returns_within_s = 1.0  # time of the last start with all loads
+        self.residents = Residents(self.ask, self._stop_reason, rules)
+        self.restart_s = 1.0  # time of the last start with all loads
         self._event_fd = EventFd()
         self._thread = threading.Thread(target=self._run, name="engine-host", daemon=True)
         self._thread.start()
 
     @property
-    def is_returning(self) -> bool:
+    def is_restarting(self) -> bool:
         """Whether a host that has ended is being restarted."""
         return self._state == "restarting"
 
     @property
-    def _is_awaited(self) -> bool:
+    def _is_starting(self) -> bool:
+        """Whether the supervisor's thread has to start a host, or is doing so."""
         return self._state in ("starting", "restarting")
 
     def report(self) -> HostStatus:
-        """Return the state of the host, and how the previous one ended; the backend field is empty."""
+        """Return the state of the host, and how the previous one ended; `Backends.hosts` fills in the backend."""
         with self._condition:
             how, when_s = self._history.last_end or (None, None)
             ago_s = None if when_s is None else round(time.monotonic() - when_s, 3)
             pid = None if self.process is None else self.process.pid
-            return HostStatus("", self._state, self.down, pid, self._history.restarts, how, ago_s)
+            return HostStatus("", self._state, self.down_reason, pid, self._history.restarts, how, ago_s)
 
     def start(self) -> HostProcess:
-        """Return the running host; start it if none runs, or wait for a restart once.
+        """Return the running host. If none runs, start one, or wait for the current restart.
 
-        Raises EngineFailedError or ConfigError with the reason.
+        Raises EngineFailedError or ConfigError with the reason if that start fails, or failed just before.
         """
         history = self._history
         with self._condition:
-            before = history.failure
-            if before is not None and time.monotonic() - before[1] < self._rules.same_failure_s:
-                raise type(before[0])(str(before[0]))
+            earlier = history.failure
+            if earlier is not None and time.monotonic() - earlier[1] < self._rules.same_failure_s:
+                raise type(earlier[0])(str(earlier[0]))
             if self._state in ("idle", "failed"):
                 self._state = "starting"
                 self._event_fd.set()
-            self._condition.wait_for(lambda: self._closing or not self._is_awaited or history.failure is not before)
+            self._condition.wait_for(lambda: self._closing or not self._is_starting or history.failure is not earlier)
             if self.process is None:
-                failure = history.failure[0] if history.failure else EngineFailedError(str(self.down))
+                failure = history.failure[0] if history.failure else EngineFailedError(str(self.down_reason))
                 raise type(failure)(str(failure))
             return self.process
 
@@ -90,33 +95,33 @@ class Supervisor:
         kind: str,
         request: Mapping[str, Any],
         limit_s: float,
-        what: str,
-        stopped: Stopped | None = None,
+        activity: str,
+        stop_reason: StopCheck | None = None,
     ) -> dict[str, Any]:
-        """Send this host one request and return its reply, successful or not.
+        """Send this host one request, see HostProcess.exchange, and return its reply, also a failure.
 
-        what: for the log, as in "running m". stopped: see HostProcess.exchange. Raises EngineDiedError if the host
-        died, hung, or has been replaced.
+        If the host dies or exceeds limit_s, end it and request a restart. activity: for the log, such as "running m".
+        Raises EngineDiedError if the host died, hung, or has been replaced.
         """
         thread = threading.get_ident()
         self.waiting_threads.add(thread)
         try:
-            with self._talking:
+            with self._link_lock:
                 if self.process is not process:
                     raise AnotherHostError("the engine host died: send again")
                 try:
-                    reply = process.exchange(kind, request, limit_s, stopped=stopped)
+                    reply = process.exchange(kind, request, limit_s, stop_reason=stop_reason)
                     if reply.get("code") == "poisoned":
                         raise LinkBrokenError(f"its device failed: {reply.get('message')}")
                 except LinkBrokenError as error:
-                    self._lost(process, error, what)
-                    raise EngineDiedError(f"the engine host died while {what}: send again") from None
+                    self._end_failed_host(process, error, activity)
+                    raise EngineDiedError(f"the engine host died while {activity}: send again") from None
         finally:
             self.waiting_threads.discard(thread)
         return reply
 
     def load(self, resident: Resident) -> None:
-        """Load a model now and in every later host; raises EngineFailedError with the host's reason."""
+        """Load a model now and into every later host; raises EngineFailedError or ConfigError with the reason."""
         self.residents.add(resident)  # first, so that a host that starts now loads it; a second load does no harm
         try:
             try:
@@ -134,7 +139,7 @@ class Supervisor:
             raise
 
     def close(self) -> None:
-        """Stop the host and the supervisor; kill a host that is only starting."""
+        """Stop the host and the supervisor's thread; a host that is still starting is killed."""
         with self._condition:
             if self._closing:
                 return
@@ -147,26 +152,25 @@ class Supervisor:
         else:
             self._event_fd.close()
 
-    # In the supervisor's thread.
-
     def _run(self) -> None:
+        """Start, watch and restart hosts until `close`."""
         while not self._closing:
-            if self._is_awaited:
-                with self._talking:  # held by the thread that ends the previous host
-                    over_s = time.monotonic() + self._history.pause_s
-                while not self._closing and (left_s := over_s - time.monotonic()) > 0:
+            if self._is_starting:
+                with self._link_lock:  # held by the thread that ends the previous host
+                    resume_s = time.monotonic() + self._history.pause_s
+                while not self._closing and (left_s := resume_s - time.monotonic()) > 0:
                     self._sleep(left_s)
                 if not self._closing:
-                    self._start_one()
+                    self._start_host()
             else:
                 self._watch()
-        with self._talking, self._condition:
+        with self._link_lock, self._condition:
             process, self.process = self.process, None
         if process is not None:
             process.leave()
 
     def _watch(self) -> None:
-        """Sleep until an event or the host's end; ping an idle host."""
+        """Sleep until an event, the host's end or the next ping; ping an idle host, and end one that has failed."""
         process = self.process
         host_fd = -1 if process is None else process.fd
         if process is None or host_fd < 0:
@@ -177,30 +181,33 @@ class Supervisor:
         if self._closing or self.process is not process:
             return
         if has_ended:
-            with self._talking:
-                self._lost(process, LinkBrokenError("it closed the connection"), "idle")
+            with self._link_lock:
+                self._end_failed_host(process, LinkBrokenError("it closed the connection"), "idle")
         elif time.monotonic() - process.last_reply_s >= self._rules.ping_every_s:
             with contextlib.suppress(EngineDiedError):
                 self.ask(process, "ping", {}, self._rules.ping_limit_s, "idle")
 
     def _sleep(self, limit_s: float | None, host_fd: int | None = None) -> bool:
-        """Sleep until an event, the limit, or the end of the host at host_fd; return whether the host ended."""
+        """Sleep until `_event_fd` is set, for limit_s (None: no limit), or until the host with the socket host_fd ends.
+
+        Return whether the host has ended.
+        """
         poll = select.poll()
         poll.register(self._event_fd.fd, select.POLLIN)
         if host_fd is not None:
-            poll.register(host_fd, 0)  # only its end
+            poll.register(host_fd, 0)  # no event mask: only the end of the connection wakes
         ready = {fd for fd, _ in poll.poll(None if limit_s is None else limit_s * 1e3)}
         if self._event_fd.fd in ready:
             self._event_fd.clear()
         return host_fd in ready
 
-    def _lost(self, process: HostProcess, error: LinkBrokenError, what: str) -> None:
-        """End a host that died or hangs, and request a restart. The caller holds `_talking`."""
+    def _end_failed_host(self, process: HostProcess, error: LinkBrokenError, activity: str) -> None:
+        """End a host that died or hangs, log it, and request a restart. The caller holds `_link_lock`."""
         with self._condition:  # first, because ending it may take seconds, in which no caller should queue
             if self.process is not process:
                 return
             self.process, self._state = None, "restarting"
-            self.down = f"the engine host failed while {what}; the daemon stops it"
+            self.down_reason = f"the engine host failed while {activity}; the daemon stops it"
         is_hung = isinstance(error, LinkTimeoutError)
         how = process.kill(0.0 if is_hung else 0.2)
         if self._closing:
@@ -208,39 +215,40 @@ class Supervisor:
         how = f"{error}, and was killed" if is_hung else f"{error} ({how})"
         names = [resident.name for resident in self.residents.all()]
         fields = event("host-hung" if is_hung else "host-died", pid=process.pid, model=names)
-        log.error("engine host %d ended while %s: %s", process.pid, what, how, extra=fields)
-        self._add_end(f"the engine host ended while {what}: {how}")
+        log.error("engine host %d ended while %s: %s", process.pid, activity, how, extra=fields)
+        self._add_end(f"the engine host ended while {activity}: {how}")
 
     def _add_end(self, reason: str) -> None:
-        """Note the end of a host, and request a restart."""
+        """Note the end of a host, and wake the supervisor's thread, which restarts it after a pause."""
         with self._condition:
             self._history.add_end(reason, time.monotonic())
-            self.down = f"{reason}; it is being started again"
+            self.down_reason = f"{reason}; it is being started again"
             self._condition.notify_all()
         self._event_fd.set()
         self._changed()
 
-    def _stopped(self) -> str | None:
+    def _stop_reason(self) -> str | None:
         return "it is no longer needed" if self._closing else None
 
-    def _start_one(self) -> None:
-        began_s, again = time.monotonic(), self.is_returning
+    def _start_host(self) -> None:
+        """Start a host and load all models into it. If it fails, the next `start` tries again; a restart repeats."""
+        began_s, is_restart = time.monotonic(), self.is_restarting
         try:
-            process = HostProcess(self._prepare(), self._stopped)
+            process = HostProcess(self._prepare(), self._stop_reason)
         except (EngineFailedError, ConfigError) as error:
             with self._condition:
                 self._history.failure = error, time.monotonic()
-                if not again:
-                    self._state, self.down = "failed", str(error)
+                if not is_restart:
+                    self._state, self.down_reason = "failed", str(error)
                 self._condition.notify_all()
-            if again and not self._closing:
+            if is_restart and not self._closing:
                 log.error("the engine host does not start again: %s", error, extra=event("host-not-started"))
                 self._add_end(str(error))
             return
         with self._condition:
-            self.process, self._state, self.down = process, "running", None
+            self.process, self._state, self.down_reason = process, "running", None
             self._history.failure = None
-            self._history.restarts += again
+            self._history.restarts += is_restart
             residents = self.residents.all()
             self._condition.notify_all()
         for resident in residents:
@@ -248,16 +256,16 @@ class Supervisor:
                 self._changed()
             if self._closing or self.process is not process:
                 return
-        self.returns_within_s = time.monotonic() - began_s
+        self.restart_s = time.monotonic() - began_s
         log.log(
-            logging.WARNING if again else logging.INFO,
+            logging.WARNING if is_restart else logging.INFO,
             "engine host %d runs %s %s under Python %s; models loaded: %d, in %.2f s",
             process.pid,
             process.about["backend"],
             process.about["version"],
             process.about["python"],
             len(residents),
-            self.returns_within_s,
+            self.restart_s,
             extra=event("host-started", pid=process.pid, model=[resident.name for resident in residents]),
         )
         self._changed()

@@ -53,7 +53,7 @@ def rig(tmp_path: Path) -> Rig:
 
 def is_in(engine: OnDemandEngine) -> bool:
     """Whether a caller is let in, as the driver asks."""
-    return engine.place is None or engine.place.enter(engine.concurrency)
+    return engine.caller_limiter is None or engine.caller_limiter.enter(engine.concurrency)
 
 
 def test_whoever_comes_while_it_is_unloaded_has_it_loaded_once_and_beside(rig: Rig) -> None:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from jetsel.base.errors import BadImageError
-from jetsel.image import Limits, Photograph, decode, measure, of_area
+from jetsel.image import Limits, Photograph, decode, measure, to_area
 from tests.unit.image.files import (
     LIMITS,
     canvas,
@@ -171,7 +171,7 @@ def test_a_jpeg_is_reduced_as_far_as_its_shorter_side_allows(needed_px, shape):
 def test_a_photograph_of_fewer_pixels_than_are_wanted_is_decoded_anew(area_px, shape):
     data = encoded(".jpg", drawing(161, 120))
     small = decode(data, LIMITS, 15)
-    found = of_area(small, data, LIMITS, area_px)
+    found = to_area(small, data, LIMITS, area_px)
     assert found.bgr.shape == (*shape, 3)
     assert (found is small) == (shape == (15, 21))
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.premodel import Chain, Neighbours, Scaling
-from jetsel.premodel.paths import MOST_PATHS, PathTable, means_near, possible_paths, select_paths
+from jetsel.premodel.paths import MOST_PATHS, PathTable, neighbour_means, possible_paths, select_paths
 from tests.unit.calibrate.recorded import COSTS_MS, drawn
 
 EVEN = dict.fromkeys(COSTS_MS, 1.0)
@@ -21,7 +21,7 @@ def line(right: list[list[int]], cost: list[list[float]], k: int) -> Chain:
 
 def test_each_path_reads_its_own_column_of_the_same_neighbours() -> None:
     chain = line([[1, 0], [1, 0], [0, 1], [0, 1]], [[1, 3], [1, 5], [1, 7], [1, 9]], k=3)
-    near = chain.read(np.zeros(1, np.float32))  # points 0, 1, 2
+    near = chain.estimate(np.zeros(1, np.float32))  # points 0, 1, 2
     assert near.right == pytest.approx([2 / 3, 1 / 3])
     assert near.cost == pytest.approx([1, 5])
     assert near.distance == pytest.approx(1.0)
@@ -46,7 +46,7 @@ def test_the_means_of_several_numbers_of_neighbours_are_those_of_each(seed: int,
     draw = np.random.default_rng(seed)
     right, cost = draw.random((12, 3)) < 0.5, draw.random((12, 3)).astype(np.float32)
     near = np.stack([draw.permutation(12) for _ in range(70)])
-    for k, (shares, costs) in zip(sorted(ks), means_near(right, cost, near, sorted(ks)), strict=True):
+    for k, (shares, costs) in zip(sorted(ks), neighbour_means(right, cost, near, sorted(ks)), strict=True):
         np.testing.assert_allclose(shares, right[near[:, :k]].mean(axis=1), rtol=1e-5)
         np.testing.assert_allclose(costs, cost[near[:, :k]].mean(axis=1), rtol=1e-5)
 
@@ -60,7 +60,7 @@ def test_the_paths_are_models_and_cascades_and_those_that_no_neighbours_choose_a
     near = (np.arange(100)[:, None] + np.arange(4)) % 400
     table = select_paths(outputs, near)
     assert 1 < len(table.paths) <= min(MOST_PATHS, len(possible))
-    again = PathTable.of(table.paths, outputs)
+    again = PathTable.evaluate(table.paths, outputs)
     np.testing.assert_array_equal(table.right, again.right)
     np.testing.assert_array_equal(table.ran, again.ran)
     np.testing.assert_allclose(table.cost(outputs.costs), again.ran @ outputs.costs, rtol=1e-6)

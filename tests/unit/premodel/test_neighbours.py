@@ -68,7 +68,7 @@ def test_a_query_far_away_is_still_exact(far: float) -> None:
     scale=st.sampled_from([1e-20, 1e-3, 1.0, 1e3, 1e13]),
     shift=st.sampled_from([0.0, 1.0, 1e4]),
     grid=st.booleans(),
-    block=st.sampled_from([1, 64, module.PRODUCT]),
+    block=st.sampled_from([1, 64, module.BLOCK_PRODUCTS]),
 )
 def test_equals_the_search_of_everything(
     seed: int, n: int, features: int, scale: float, shift: float, grid: bool, block: int
@@ -80,7 +80,7 @@ def test_equals_the_search_of_everything(
     k = int(random.integers(1, n + 1))
     neighbours = Neighbours(points)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PRODUCT", block)
+        patch.setattr(module, "BLOCK_PRODUCTS", block)
         rows, distances = neighbours.nearest_many(queries, k)
     for x, row, distance in zip(queries, rows, distances, strict=True):
         expected = exhaustive(points, x, k)

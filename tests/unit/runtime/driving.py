@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.base.errors import EngineDiedError, JetselError
-from jetsel.engines import EngineFailedError, Output, Place
+from jetsel.engines import CallerLimiter, EngineFailedError, Output
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Policy, Steps
@@ -19,12 +19,12 @@ class TableEngine:
     def __init__(self, name: str, margin: float, concurrency: int = 1) -> None:
         self.name = name
         self.concurrency = concurrency
-        self.place: Place | None = Place()
+        self.caller_limiter: CallerLimiter | None = CallerLimiter()
         self.is_stale = False
         self.max_batch: int | None = None
         self.unavailable: str | None = None
-        self.is_returning = False
-        self.returns_within_s = 0.0
+        self.is_restarting = False
+        self.restart_s = 0.0
         self.margin = margin
         self.batches: list[int] = []
         self.failure: JetselError | None = None
@@ -103,11 +103,11 @@ def go_away(engine: TableEngine, *, returns: bool = True) -> None:
     """What an engine looks like whose process has just died."""
     engine.failure = EngineDiedError("the host died") if returns else EngineFailedError("the host is given up")
     engine.unavailable = str(engine.failure)
-    engine.is_returning, engine.returns_within_s = returns, 1.0
+    engine.is_restarting, engine.restart_s = returns, 1.0
 
 
 def come_back(engine: TableEngine) -> None:
-    engine.failure, engine.unavailable, engine.is_returning = None, None, False
+    engine.failure, engine.unavailable, engine.is_restarting = None, None, False
 
 
 def queue(driver: Driver, *requests: RequestRun) -> None:

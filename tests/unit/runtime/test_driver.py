@@ -89,7 +89,7 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
 def test_a_thread_that_leaves_an_engine_takes_along_what_waits_for_it(
     driver: Driver, engines: dict[str, TableEngine]
 ) -> None:
-    place = engines["m"].place
+    place = engines["m"].caller_limiter
     assert place.enter(1)
     requests = [request_run(Single("m")) for _ in range(2)]
     for request in requests:

@@ -98,13 +98,13 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     place.bring()
     assert not both.has_work, "it came too late"
     assert [one.model for one in run.ran] == ["s"]
-    engines["s"].place.enter(1)  # s is busy: the run waits for it
+    engines["s"].caller_limiter.enter(1)  # s is busy: the run waits for it
     second = begin(both, "first")
     assert both.carry(second) == []
     place.bring()
     assert both.carry() == [second]
     assert said(second) == "far"
-    engines["s"].place.leave()
+    engines["s"].caller_limiter.leave()
     assert both.waiting.take() is None, "it waits for s no more"
 
 
@@ -128,7 +128,7 @@ def test_a_deadline_ends_the_wait(both: Driver, place: Place, roused: threading.
 def test_nothing_is_waited_for_once_the_best_is_there(
     both: Driver, place: Place, engines: dict[str, TableEngine]
 ) -> None:
-    engines["s"].place.enter(1)
+    engines["s"].caller_limiter.enter(1)
     run = begin(both, "deadline", soon(FAR_S))
     assert both.carry(run) == []
     timer = run.shared.cancellations[0].__self__

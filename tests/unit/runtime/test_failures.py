@@ -3,7 +3,7 @@
 import pytest
 
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
-from jetsel.engines import EngineFailedError, Place
+from jetsel.engines import CallerLimiter, EngineFailedError
 from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue
@@ -56,7 +56,7 @@ def test_a_defect_ends_each_run_of_its_batch_and_frees_the_engine(
 
 
 def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[str, TableEngine], clock: Clock) -> None:
-    engines["m"].place = engines["l"].place = Place()
+    engines["m"].caller_limiter = engines["l"].caller_limiter = CallerLimiter()
     for model in ("m", "l", "s"):
         queue(driver, request_run(Single(model)))
         clock.now_s += 1

@@ -15,9 +15,9 @@ from onnx import TensorProto
 from jetsel.base.host_settings import HostSettings
 from jetsel.base.weights import Weights
 from jetsel.engines import EngineFailedError
-from jetsel.engines.building.builder import Builder, EngineOrder, fold, halve, opset_repair
+from jetsel.engines.building.builder import Builder, EngineOrder, convert_to_float16, fold_constants, opset_repair
 from jetsel.engines.building.plans import Check
-from jetsel.engines.building.trial import objection
+from jetsel.engines.building.trial import reason_to_reject
 from jetsel.zoo import STARTER, scan
 from tests.contract.opening import Noise, weights_of
 from tests.contract.tiny import CLASSES, PIXELS, matrix_model
@@ -199,7 +199,7 @@ def test_which_figures_let_an_engine_be_used(
         spread=10.0,
         device_ms=None,
     )
-    assert (objection(check, precision) is None) == is_used
+    assert (reason_to_reject(check, precision) is None) == is_used
 
 
 def large(path: Path) -> Weights:
@@ -214,10 +214,10 @@ def kinds(path: Path) -> set[int]:
 
 def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tmp_path: Path) -> None:
     folded, half = tmp_path / "folded.onnx", tmp_path / "half.onnx"
-    fold(XS, folded)
+    fold_constants(XS, folded)
     assert kinds(folded) == {TensorProto.FLOAT}
     assert "Cast" not in {node.op_type for node in onnx.load(str(folded)).graph.node}
-    halve(XS, folded, half)
+    convert_to_float16(XS, folded, half)
     assert kinds(half) == {TensorProto.FLOAT16}
     onnx.checker.check_model(onnx.load(str(half)))
     graph = onnx.load(str(half)).graph
@@ -227,7 +227,7 @@ def test_weights_that_are_stored_in_half_become_constants_and_then_half_again(tm
 def test_what_cannot_be_converted_says_why(tmp_path: Path) -> None:
     (tmp_path / "none.onnx").write_bytes(b"no model")
     with pytest.raises(EngineFailedError, match=r"converted to that \(.*set \[host\] precision"):
-        halve(XS, tmp_path / "none.onnx", tmp_path / "half.onnx")
+        convert_to_float16(XS, tmp_path / "none.onnx", tmp_path / "half.onnx")
 
 
 def test_tensorrt_11_builds_fp16_from_a_file_in_half_precision(host: Prepare, board: Callable[..., object]) -> None:

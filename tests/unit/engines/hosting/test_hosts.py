@@ -8,7 +8,7 @@ import pytest
 import jetsel
 from jetsel.engines import EngineFailedError
 from jetsel.engines.hosting.interpreters import default, environment
-from jetsel.engines.hosting.process import HostProcess, HostStart, ask_about
+from jetsel.engines.hosting.process import HostProcess, HostStart, query_host
 from jetsel.engines.hosting.residents import HostHistory, Rules
 from tests import python36
 from tests.doubles.interpreter import make_interpreter
@@ -46,13 +46,13 @@ def test_the_owners_environment_stands_and_a_jetson_gets_what_numpy_needs() -> N
 
 
 def test_a_host_says_what_it_has_and_what_it_lacks(tmp_path: Path) -> None:
-    about = ask_about(HostStart(str(make_interpreter(tmp_path / "whole", "8.2")), "tensorrt"))
+    about = query_host(HostStart(str(make_interpreter(tmp_path / "whole", "8.2")), "tensorrt"))
     gpu = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "is_integrated": True, "fast_int8": False}
     assert (about["backend"], about["version"], about["libraries"]["cuda"]) == ("tensorrt", "8.2.1.8", "10.2")
     assert about["gpu"] == gpu
     bare = make_interpreter(tmp_path / "bare", None, pycuda=False)
     with pytest.raises(EngineFailedError, match=r"tensorrt \(ModuleNotFoundError.*pycuda \(.*apt install"):
-        ask_about(HostStart(str(bare), "tensorrt"))
+        query_host(HostStart(str(bare), "tensorrt"))
 
 
 def test_each_start_waits_twice_as_long_up_to_a_limit_and_old_deaths_do_not_count() -> None:
