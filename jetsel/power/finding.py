@@ -46,10 +46,10 @@ def boards() -> dict[str, Board]:
     return {board.name: board for board in read}
 
 
-def recognise(root: Path) -> Board | None:
+def recognise_board(root: Path) -> Board | None:
     """Return the board of this root of sysfs, None if the table does not have it."""
-    words = set(re.split(r"[\0,+\s]+", sysfs.text(root / "firmware/devicetree/base/compatible").lower()))
-    return next((board for board in boards().values() if any(_names(key, words) for key in board.compatible)), None)
+    words = set(re.split(r"[\0,+\s]+", sysfs.read_text(root / "firmware/devicetree/base/compatible").lower()))
+    return next((board for board in boards().values() if any(_matches(key, words) for key in board.compatible)), None)
 
 
 def no_such_board(name: str) -> str:
@@ -57,7 +57,7 @@ def no_such_board(name: str) -> str:
     return f"power.board: there is no board {name!r}; known: {', '.join(boards())}"
 
 
-def _names(key: str, words: Collection[str]) -> bool:
+def _matches(key: str, words: Collection[str]) -> bool:
     return any(word == key or word.startswith(f"{key}-") for word in words)
 
 
@@ -110,26 +110,26 @@ class FoundRails:
             rail.close()
 
 
-def find(power: PowerSettings) -> FoundRails:
+def find_rails(power: PowerSettings) -> FoundRails:
     """Find and open the sensors that `power` selects.
 
     Nothing is raised: missing or faulty sensors and errors that `check` would report become reasons.
     """
     root = root_of(power.sysfs)
-    detected = _together(_sensors(power, root))
-    board = recognise(root) if power.board is None else boards().get(power.board)
-    names, reason = choose(power, board, detected)
+    detected = _merge(_detect_sensors(power, root))
+    board = recognise_board(root) if power.board is None else boards().get(power.board)
+    names, reason = choose_total(power, board, detected)
     total = tuple(rail for rail in detected.rails if rail.name in names)
     return FoundRails(board, detected.rails, total, detected.dropped, reason)
 
 
-def check(power: PowerSettings) -> None:
+def check_board(power: PowerSettings) -> None:
     """Raise ConfigError with the key if the configuration names an unknown board."""
     if power.board is not None and power.board not in boards():
         raise ConfigError(no_such_board(power.board))
 
 
-def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
+def _detect_sensors(power: PowerSettings, root: Path) -> list[Detected]:
     kinds: dict[str, Callable[[], Detected]] = {
         "ina3221": lambda: ina3221.detect(root, power.labels),
         "ina238": lambda: monitor.detect(root, power.labels),
@@ -143,7 +143,7 @@ def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
     return [rapl.detect(root)]
 
 
-def _together(all_detected: Iterable[Detected]) -> Detected:
+def _merge(all_detected: Iterable[Detected]) -> Detected:
     """Return the rails of all sensors, each name once; a second rail of the same name is closed and dropped."""
     rails: dict[str, Rail] = {}
     whole = Detected()
@@ -166,7 +166,7 @@ WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
 _EXAMPLE = '[power] total = ["VDD_IN"]'
 
 
-def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
+def choose_total(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
     """Return the names of the rails of the total and None; if there is no total, () and the reason with the repair.
 
     The first of these decides: [power] total; the sensor itself (processor packages); the table of boards; a single
@@ -175,18 +175,18 @@ def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tup
     if power.board is not None and board is None:
         return (), no_such_board(power.board)
     if not detected.rails:
-        return (), _why_no_rail(power, detected.dropped)
+        return (), _no_rail_reason(power, detected.dropped)
     rails = [rail.name for rail in detected.rails]
-    names, said_by = _configured(power, board, detected, {*rails, *(each.name for each in detected.dropped)})
+    names, said_by = _named_total(power, board, detected, {*rails, *(each.name for each in detected.dropped)})
     if not names:
         unknown = f"it is not known which of {', '.join(rails)} make the total"
         return (), f"{unknown}; set [power] total in jetsel.toml, as {_EXAMPLE}"
     parts: dict[str, Collection[str]] = {**detected.parts, **(board.parts if board is not None else {})}
-    reason = _missing(names, said_by, rails, detected.dropped) or _twice(names, parts)
+    reason = _missing_reason(names, said_by, rails, detected.dropped) or _counted_twice_reason(names, parts)
     return ((), reason) if reason is not None else (names, None)
 
 
-def _configured(
+def _named_total(
     power: PowerSettings, board: Board | None, detected: Detected, every: Collection[str]
 ) -> tuple[tuple[str, ...], str]:
     """Return the rails of the total, each once, and the source of this choice; () if there is none."""
@@ -200,7 +200,7 @@ def _configured(
     return (whole if len(whole) == 1 else ()), "its name"
 
 
-def _missing(
+def _missing_reason(
     names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[DroppedRail]
 ) -> str | None:
     for name in names:
@@ -210,7 +210,7 @@ def _missing(
     return None
 
 
-def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str | None:
+def _counted_twice_reason(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str | None:
     for whole in names:
         part = next((part for part in parts.get(whole, ()) if part in names), None)
         if part is not None:
@@ -218,7 +218,7 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
     return None
 
 
-def _why_no_rail(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
+def _no_rail_reason(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
     """Return why there is no rail, and the repair."""
     if power.sensor == "none":
         return '[power] sensor is "none"; "auto" searches for sensors'
@@ -251,7 +251,7 @@ class PowerReading(msgspec.Struct, frozen=True):
     dropped: list[DroppedRail]
 
 
-def take(found_rails: FoundRails) -> PowerReading:
+def read_power(found_rails: FoundRails) -> PowerReading:
     """Read every rail once. A rail that fails is dropped, as is a total that contains it."""
     rails: dict[str, RailPower] = {}
     dropped = list(found_rails.dropped)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-FEWEST = 10
+FEWEST_VALUES = 10
 """New sensor values that a window needs; fewer may not represent the power in it."""
 
 STALE_S, STALE_PERIODS = 0.25, 3.0
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
     is_new: bool = True
 
 
-class Sum(NamedTuple):
+class EnergySum(NamedTuple):
     """Sum over samples: energy including idle power, time with known power, whole time, number of new values."""
 
     energy_j: float = 0.0
@@ -57,7 +57,7 @@ class Sum(NamedTuple):
         return self.known_s >= self.length_s - 1e-9
 
 
-def add_up(samples: Iterable[Sample], stale_after_s: float) -> Sum:
+def add_up(samples: Iterable[Sample], stale_after_s: float) -> EnergySum:
     """Return the sum from the first to the last sample: straight lines between powers, differences of counters.
 
     Gaps next to an unreadable sample, or longer than `stale_after_s`, do not count as energy or known time.
@@ -73,10 +73,10 @@ def add_up(samples: Iterable[Sample], stale_after_s: float) -> Sum:
         energy_j += mean_w * gap_s + after.counted_j - before.counted_j
         known_s += gap_s
         new_values += after.is_new
-    return Sum(energy_j, known_s, length_s, new_values)
+    return EnergySum(energy_j, known_s, length_s, new_values)
 
 
-def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> WindowEnergy:
+def energy_above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> WindowEnergy:
     """Return the energy above idle power from the first to the last sample (Taylor et al., section 4.2).
 
     None with a reason if power was unknown for part of the time, or the sensor had fewer than FEWEST new values.
@@ -88,11 +88,11 @@ def above_idle(samples: list[Sample], idle_w: float, stale_after_s: float) -> Wi
         return WindowEnergy(
             None, f"{whole.length_s - whole.known_s:.2g} s of the window were not sampled", whole.new_values
         )
-    if whole.new_values < FEWEST:
-        return WindowEnergy(None, too_few(whole.new_values, whole.length_s), whole.new_values)
+    if whole.new_values < FEWEST_VALUES:
+        return WindowEnergy(None, too_few_reason(whole.new_values, whole.length_s), whole.new_values)
     return WindowEnergy(1e3 * (whole.energy_j - idle_w * whole.length_s), None, whole.new_values)
 
 
-def too_few(count: int, length_s: float) -> str:
+def too_few_reason(count: int, length_s: float) -> str:
     """Return the reason for a window with too few sensor values."""
-    return f"the sensor had {count} new values in the window of {length_s:.3g} s, and {FEWEST} are needed"
+    return f"the sensor had {count} new values in the window of {length_s:.3g} s, and {FEWEST_VALUES} are needed"

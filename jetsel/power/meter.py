@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
-from jetsel.power.finding import PowerSettings, find
-from jetsel.power.idle import Idle, load
-from jetsel.power.integration import WindowEnergy, above_idle
-from jetsel.power.machine import differences, look
+from jetsel.power.finding import PowerSettings, find_rails
+from jetsel.power.idle import IdlePower, load_idle
+from jetsel.power.integration import WindowEnergy, energy_above_idle
+from jetsel.power.machine import differences, read_facts
 from jetsel.power.sampler import READY_S, Sampler
 
 
@@ -37,7 +37,7 @@ class Meter:
         samples = self._sampler.between(begin_ns, self._sampler.now())
         if self._sampler.reason is not None:
             return WindowEnergy(None, self._sampler.reason)
-        return above_idle(samples, self._idle_w, self._sampler.stale_after_s)
+        return energy_above_idle(samples, self._idle_w, self._sampler.stale_after_s)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class OpenedMeter:
 @contextmanager
 def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
     """Provide the meter of this board for a `with` block, with the idle power stored in `folder`."""
-    idle = idle_here(settings, folder)
+    idle = idle_power_here(settings, folder)
     if isinstance(idle, str):
         yield OpenedMeter(reason=idle)
         return
@@ -73,15 +73,15 @@ def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
         sampler.stop()
 
 
-def idle_here(settings: PowerSettings, folder: Path) -> tuple[Idle, str | None] | str:
+def idle_power_here(settings: PowerSettings, folder: Path) -> tuple[IdlePower, str | None] | str:
     """Return this board's idle power in its current power mode, and the changes since; or why it is unknown."""
-    rails = find(settings)
+    rails = find_rails(settings)
     rails.close()
     if rails.reason is not None:
         return rails.reason
-    facts = look(settings)
+    facts = read_facts(settings)
     try:
-        idle = load(folder, rails.board_name or facts.board.value, facts.power_mode.value, rails.total_of)
+        idle = load_idle(folder, rails.board_name or facts.board.value, facts.power_mode.value, rails.total_of)
     except CalibrationError as error:
         return str(error)
     changes = differences(idle.facts, facts) if idle.facts is not None else []

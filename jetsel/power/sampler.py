@@ -13,8 +13,8 @@ from collections import deque
 from typing import NamedTuple
 
 from jetsel.base.events import event
-from jetsel.power.finding import FoundRails, PowerSettings, find
-from jetsel.power.integration import STALE_PERIODS, STALE_S, Sample, Sum, add_up
+from jetsel.power.finding import FoundRails, PowerSettings, find_rails
+from jetsel.power.integration import STALE_PERIODS, STALE_S, EnergySum, Sample, add_up
 from jetsel.power.sensors.rail import RailError
 from jetsel.wire.power import DroppedRail
 
@@ -32,7 +32,7 @@ LOOK_AGAIN_S = 10.0
 READY_S = 60.0  # a board may load Python from a slow card
 
 
-class _Values(NamedTuple):
+class _LastValues(NamedTuple):
     """The last value of each rail of the total, to detect new ones, and the time since when they are the same."""
 
     of_rails: list[int]
@@ -62,7 +62,7 @@ class Sampler:
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
         self._lock = threading.Lock()  # guards the rails and the fields about them
         self._found: FoundRails | None = None  # None: no total can be read
-        self._last = _Values([], 0)
+        self._last = _LastValues([], 0)
         self._failures = 0
         self._rails_every_s = rails_every_s
         self._rails_w: dict[str, float] = {}
@@ -93,7 +93,7 @@ class Sampler:
         samples.reverse()
         return samples
 
-    def since(self, begin_ns: int) -> tuple[Sum, int]:
+    def since(self, begin_ns: int) -> tuple[EnergySum, int]:
         """Return the sum over samples from `begin_ns` to the newest, and the newest's time."""
         samples = self.between(begin_ns, time.monotonic_ns())
         return add_up(samples, self.stale_after_s), samples[-1].time_ns if samples else begin_ns
@@ -134,7 +134,7 @@ class Sampler:
 
     def _find_rails(self) -> None:
         """Search for the rails of the total; if there are none, record the reason."""
-        rails = find(self._settings)
+        rails = find_rails(self._settings)
         if not rails.total:
             rails.close()
         with self._lock:
@@ -167,7 +167,7 @@ class Sampler:
         counted_j = sum(value for value, is_count in zip(values, counts, strict=True) if is_count) * 1e-6
         is_new = values != self._last.of_rails or time_ns - self._last.since_ns >= SLOWEST_S * 1e9
         if is_new:
-            self._last = _Values(values, time_ns)
+            self._last = _LastValues(values, time_ns)
         if not self._samples or time_ns > self._samples[-1].time_ns:
             self._samples.append(Sample(time_ns, power_w, counted_j, is_new))
         self._failures = 0
@@ -183,7 +183,7 @@ class Sampler:
 
     def _failed(self, rails: FoundRails, time_ns: int, reason: str) -> int:
         self._failures += 1
-        self._last = _Values([], 0)
+        self._last = _LastValues([], 0)
         self._samples.append(Sample(time_ns, math.nan))
         if self._failures >= PATIENCE:
             rails.close()

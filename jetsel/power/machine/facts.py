@@ -72,13 +72,13 @@ class BoardFacts(Struct, frozen=True, kw_only=True):
     battery_percent: float | None = None
 
 
-def kept(facts: BoardFacts) -> dict[str, Any]:
+def comparable_facts(facts: BoardFacts) -> dict[str, Any]:
     """Return the facts that are compared later, as plain values for a calibration."""
     plain: dict[str, Any] = msgspec.to_builtins(facts)
     return {field.name: plain[field.name] for field in msgspec.structs.fields(BoardFacts) if field.required}
 
 
-def restored(plain: Mapping[str, Any]) -> BoardFacts | None:
+def restore_facts(plain: Mapping[str, Any]) -> BoardFacts | None:
     """Return the facts in a calibration, None if there are none or they are unreadable."""
     try:
         return msgspec.convert(plain, BoardFacts) if plain else None
@@ -105,8 +105,8 @@ def differences(before: BoardFacts, now: BoardFacts) -> list[str]:
         )
         if was is not None and is_now is not None and was != is_now
     ] + [
-        *_clocks(before.cpu_clocks, now.cpu_clocks),
-        *_clocks(before.gpu_clocks, now.gpu_clocks),
+        *_clock_differences(before.cpu_clocks, now.cpu_clocks),
+        *_clock_differences(before.gpu_clocks, now.gpu_clocks),
     ]
 
 
@@ -120,7 +120,7 @@ def throttled(before: BoardFacts | None, now: BoardFacts) -> list[str]:
     ]
 
 
-def _clocks(before: Known[list[ClockReading]], now: Known[list[ClockReading]]) -> Iterator[str]:
+def _clock_differences(before: Known[list[ClockReading]], now: Known[list[ClockReading]]) -> Iterator[str]:
     earlier = {clock.name: clock for clock in before.value or ()}
     for clock in now.value or ():
         was = earlier.get(clock.name)

@@ -26,7 +26,7 @@ from jetsel.power import sysfs
 from jetsel.power.finding import PowerSettings
 from jetsel.power.machine import clocks, throttling
 from jetsel.power.machine.facts import BoardFacts, Fact, Known
-from jetsel.power.sysfs import root_of, text
+from jetsel.power.sysfs import read_text, root_of
 
 INTERVAL_S = 1.0  # jtop's default; the service sends to all clients at the rate of the fastest
 RETRY_S = 30.0
@@ -38,7 +38,7 @@ _BROKEN = (OSError, EOFError, queue.Empty, RemoteError, multiprocessing.ProcessE
 _MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)  # from a service before 4.2
 
 
-class ServiceReport(Struct, frozen=True, kw_only=True):
+class JtopReport(Struct, frozen=True, kw_only=True):
     """The last report of the service; None: unknown. power_mode: "0 MAXN". gpu_load: 0 to 1."""
 
     version: str
@@ -49,21 +49,21 @@ class ServiceReport(Struct, frozen=True, kw_only=True):
     gpu_load: float | None
 
 
-class Service:
+class JtopService:
     """Reads reports of the service in a thread, so that callers do not wait for it."""
 
     def __init__(self, retry_s: float = RETRY_S, silent_s: float = SILENT_S) -> None:
         """retry_s: time until a retry after a failure. silent_s: age at which a report expires."""
         self._retry_s = retry_s
         self._silent_s = silent_s
-        self._said: tuple[float, ServiceReport] | None = None  # time.monotonic() and the report
+        self._said: tuple[float, JtopReport] | None = None  # time.monotonic() and the report
         self._reason = "the service of jetson-stats has not answered yet"
         self._answered = threading.Event()  # or failed
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="jtop", daemon=True)
         self._thread.start()
 
-    def last(self, wait_s: float = 0.0) -> ServiceReport | str:
+    def last(self, wait_s: float = 0.0) -> JtopReport | str:
         """Return the last report, or why there is none. wait_s: longest wait for the first report."""
         self._answered.wait(wait_s)
         answer = self._said
@@ -97,7 +97,7 @@ class Service:
         with module.jtop(interval=INTERVAL_S) as client:
             hardware = client.board["hardware"]
             while not self._closed.is_set() and client.ok():
-                self._said = time.monotonic(), _seen(module, client, hardware)
+                self._said = time.monotonic(), _report_of(module, client, hardware)
                 self._answered.set()
 
     def _failed(self, reason: str) -> None:
@@ -105,12 +105,12 @@ class Service:
         self._answered.set()
 
 
-def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> ServiceReport:
+def _report_of(module: Any, client: Any, hardware: Mapping[str, Any]) -> JtopReport:
     mode = client.nvpmodel
     gpus = list(client.gpu.values())
     integrated = [gpu for gpu in gpus if gpu["type"] == "integrated"] or gpus
     load_percent = integrated[0]["status"].get("load") if integrated else None
-    return ServiceReport(
+    return JtopReport(
         version=str(module.__version__),
         board=hardware.get("Model") or None,
         l4t=hardware.get("L4T") or None,
@@ -121,7 +121,7 @@ def _seen(module: Any, client: Any, hardware: Mapping[str, Any]) -> ServiceRepor
 
 
 JTOP_S = 10.0  # jetson-stats searches the board's libraries before its first report
-NOT_ASKED = "not read: power.jtop is false"
+JTOP_OFF = "not read: power.jtop is false"
 BY_JTOP = "jetson-stats reports it, if power.jtop is true"
 
 
@@ -132,7 +132,7 @@ class Machine:
         """sysfs: its root, beside which are proc, etc and var. jtop: use jetson-stats."""
         self._sysfs = root_of(str(sysfs))
         self._root = self._sysfs.parent
-        self._service = Service() if jtop else None
+        self._service = JtopService() if jtop else None
 
     def facts(self, wait_s: float = 0.0) -> BoardFacts:
         """Return all known facts. wait_s: longest wait for the first report of jetson-stats.
@@ -140,15 +140,15 @@ class Machine:
         The files name board, release and power mode if possible: measurements are stored under these names, which must
         not change with jetson-stats. jetson-stats fills gaps, and comes first for the GPU's load.
         """
-        reply = NOT_ASKED if self._service is None else self._service.last(wait_s)
+        reply = JTOP_OFF if self._service is None else self._service.last(wait_s)
         answer = None if isinstance(reply, str) else reply
         cpu, gpu = clocks.cpu(self._sysfs), clocks.gpu(self._sysfs)
         load = None if answer is None else answer.gpu_load
         return BoardFacts(
-            board=_filled(board(self._sysfs), answer.board if answer else None),
-            l4t=_filled(l4t(self._root), answer.l4t if answer else None),
-            jetpack=_filled(Fact(None, BY_JTOP), answer.jetpack if answer else None),
-            power_mode=_filled(power_mode(self._root), answer.power_mode if answer else None),
+            board=_or_from_jtop(board(self._sysfs), answer.board if answer else None),
+            l4t=_or_from_jtop(l4t(self._root), answer.l4t if answer else None),
+            jetpack=_or_from_jtop(Fact(None, BY_JTOP), answer.jetpack if answer else None),
+            power_mode=_or_from_jtop(power_mode(self._root), answer.power_mode if answer else None),
             jetson_clocks=clocks.pinned(cpu, gpu),
             cores=clocks.cores(self._sysfs),
             cpu_clocks=cpu,
@@ -167,13 +167,13 @@ class Machine:
             self._service.close()
 
 
-def look(power: PowerSettings) -> BoardFacts:
+def read_facts(power: PowerSettings) -> BoardFacts:
     """Return the facts of the configured board once."""
     with closing(Machine(power.sysfs, power.jtop)) as machine:
         return machine.facts(wait_s=JTOP_S if power.jtop else 0.0)
 
 
-def _filled(read: Fact, fault: str | None) -> Fact:
+def _or_from_jtop(read: Fact, fault: str | None) -> Fact:
     return Fact(fault) if read.value is None and fault else read
 
 
@@ -184,11 +184,11 @@ _MODE = re.compile(r"pmode:\s*(\d+)")
 def board(sysfs: Path) -> Fact:
     """Return the device tree's name (every Jetson), otherwise the maker's (DMI) with the processor's."""
     root = sysfs.parent
-    tree = text(sysfs / "firmware/devicetree/base/model") or text(root / "proc/device-tree/model")
+    tree = read_text(sysfs / "firmware/devicetree/base/model") or read_text(root / "proc/device-tree/model")
     if tree:
         return Fact(tree)
-    names = [name for file in ("sys_vendor", "product_name") if (name := text(sysfs / "class/dmi/id" / file))]
-    cpuinfo = text(root / "proc/cpuinfo")
+    names = [name for file in ("sys_vendor", "product_name") if (name := read_text(sysfs / "class/dmi/id" / file))]
+    cpuinfo = read_text(root / "proc/cpuinfo")
     processor = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     cores = len(re.findall(r"^processor\s*:", cpuinfo, re.MULTILINE))
     if processor:
@@ -201,7 +201,7 @@ def l4t(root: Path) -> Fact:
 
     root: parent of etc and var.
     """
-    release = text(root / "etc/nv_tegra_release")
+    release = read_text(root / "etc/nv_tegra_release")
     match = _RELEASE.match(release)
     if match:
         return Fact(f"{match[1]}.{match[2]}")
@@ -212,11 +212,11 @@ def l4t(root: Path) -> Fact:
 
 def power_mode(root: Path) -> Fact:
     """Return nvpmodel's mode: its number in a status file, its name in the configuration."""
-    status = _MODE.search(text(root / "var/lib/nvpmodel/status"))
+    status = _MODE.search(read_text(root / "var/lib/nvpmodel/status"))
     if status is None:
         return Fact(None, "no nvpmodel status")
     number = int(status[1])
-    match = re.search(rf"POWER_MODEL\s+ID={number}\s+NAME=([^\s>]+)", text(root / "etc/nvpmodel.conf"))
+    match = re.search(rf"POWER_MODEL\s+ID={number}\s+NAME=([^\s>]+)", read_text(root / "etc/nvpmodel.conf"))
     return Fact(f"{number} {match[1]}" if match else str(number))
 
 
@@ -226,11 +226,15 @@ def battery_percent(root: Path) -> float | None:
     A battery with the `scope` Device supplies a mouse or a keyboard (drivers/power/supply/power_supply_sysfs.c).
     """
     folder = root / "class/power_supply"
-    read = [sysfs.number(folder / name / "capacity") for name in sysfs.names(folder) if _feeds_the_board(folder / name)]
+    read = [
+        sysfs.read_int(folder / name / "capacity")
+        for name in sysfs.list_names(folder)
+        if _is_board_battery(folder / name)
+    ]
     percents = [percent for percent in read if percent is not None]
     return fmean(percents) if percents else None
 
 
-def _feeds_the_board(supply: Path) -> bool:
-    is_battery = sysfs.text(supply / "type") == "Battery" and sysfs.text(supply / "scope") != "Device"
-    return is_battery and sysfs.text(supply / "present") != "0"
+def _is_board_battery(supply: Path) -> bool:
+    is_battery = sysfs.read_text(supply / "type") == "Battery" and sysfs.read_text(supply / "scope") != "Device"
+    return is_battery and sysfs.read_text(supply / "present") != "0"

@@ -59,7 +59,9 @@ class Detected:
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(candidates: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
+def open_rails(
+    candidates: Iterable[tuple[str, Callable[[], Rail]]],
+) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
     """Return the rails that could be opened, and the others with the text of their RailError."""
     rails: list[Rail] = []
     dropped: list[DroppedRail] = []
