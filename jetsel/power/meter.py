@@ -1,4 +1,4 @@
-"""Measures energy in windows."""
+"""Measures the energy of everything that runs between two moments, above the board's idle power."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from jetsel.power.sampler import READY_S, Sampler
 
 
 class Meter:
-    """Measures the energy of everything that runs on the board in a window, with samples at its start and end."""
+    """Measures the energy of everything that runs on the board in a window: `begin`, do the work, `since`."""
 
     def __init__(self, sampler: Sampler, idle_w: float) -> None:
-        """idle_w: the power to deduct."""
+        """idle_w: idle power of the board, which is deducted."""
         self._sampler = sampler
         self._idle_w = idle_w
 
     @property
     def name(self) -> str:
-        """Names of the rails that are read."""
+        """Names of the rails that are added up, for people."""
         return " + ".join(self._sampler.total_of)
 
     def begin(self) -> int:
-        """Start a window; return its time."""
+        """Take a sample to start a window; return its time in ns, for `since`."""
         return self._sampler.now()
 
     def since(self, begin_ns: int) -> WindowEnergy:
-        """Return the energy above idle power from begin_ns until now (Taylor et al., section 4.2)."""
+        """Take a sample; return the energy above idle power from begin_ns until now (Taylor et al., section 4.2)."""
         samples = self._sampler.between(begin_ns, self._sampler.now())
         if self._sampler.reason is not None:
             return WindowEnergy(None, self._sampler.reason)
@@ -42,10 +42,10 @@ class Meter:
 
 @dataclass(frozen=True)
 class OpenedMeter:
-    """A meter, or the reason why there is none.
+    """A meter, or the reason why energy cannot be measured.
 
-    changes: what changed on the board since idle power was measured, in words; results are then unreliable.
-    idle_half_w: half of the 95 % interval of idle power.
+    changes: what changed on the board since idle power was measured, in words, which makes results unreliable; None if
+    nothing did. idle_half_w: half of the 95 % interval of idle power.
     """
 
     meter: Meter | None = None
@@ -56,25 +56,25 @@ class OpenedMeter:
 
 @contextmanager
 def open_meter(settings: PowerSettings, folder: Path) -> Iterator[OpenedMeter]:
-    """Provide the meter of this board for a `with` block, with the idle power stored in `folder`."""
-    idle = idle_power_here(settings, folder)
-    if isinstance(idle, str):
-        yield OpenedMeter(reason=idle)
+    """Provide a meter of this board for a `with` block. folder: of the files with idle power."""
+    stored = idle_power_here(settings, folder)
+    if isinstance(stored, str):
+        yield OpenedMeter(reason=stored)
         return
-    idle_power, changes = idle
+    idle, changes = stored
     sampler = Sampler(settings)
     try:
         reason = sampler.reason if sampler.ready(READY_S) else f"the sensors did not answer within {READY_S:g} s"
         if reason is not None:
             yield OpenedMeter(reason=reason)
         else:
-            yield OpenedMeter(Meter(sampler, idle_power.mean_w), changes=changes, idle_half_w=idle_power.half_width_w)
+            yield OpenedMeter(Meter(sampler, idle.mean_w), changes=changes, idle_half_w=idle.half_width_w)
     finally:
         sampler.stop()
 
 
 def idle_power_here(settings: PowerSettings, folder: Path) -> tuple[IdlePower, str | None] | str:
-    """Return this board's idle power in its current power mode, and the changes since; or why it is unknown."""
+    """Return the stored idle power for the current power mode, and what changed since (None); or why it is unknown."""
     rails = find_rails(settings)
     rails.close()
     if rails.reason is not None:

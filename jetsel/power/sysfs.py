@@ -11,9 +11,9 @@ _LONGEST_NAME = 64
 
 
 class NumberFile:
-    """A file with one integer. It stays open, so that each reading is one system call.
+    """A kernel file with one integer. It stays open, so that each reading is one system call.
 
-    The first reading opens it, and so does the one after a failure, since a driver that was bound again has a new file.
+    The first reading opens it, and so does the one after a failure: a driver that was loaded again has a new file.
     """
 
     __slots__ = ("_fd", "path")
@@ -44,7 +44,7 @@ class NumberFile:
 
 
 def read_int(path: Path | str) -> int | None:
-    """Return the integer in a file, None if there is none."""
+    """Return the integer in a file, None if it is unreadable or has none."""
     try:
         return int(read_text(path))
     except ValueError:

@@ -13,17 +13,17 @@ from jetsel.power.sysfs import NumberFile
 
 
 class Chip(NamedTuple):
-    """One chip under one driver."""
+    """One power monitor chip, as one driver of the kernel shows it."""
 
     device: str  # bus and address: 1-0040
     folder: Path  # folder of its files: .../hwmon/hwmonX or .../iio:deviceN
 
 
 def find_chips(root: Path, prefix: str) -> list[Chip]:
-    """Return the chips under a root of sysfs whose name begins with `prefix`, by bus and address.
+    """Return the chips below `root` (of sysfs) whose name begins with `prefix`, by bus and address.
 
-    The prefix matters, as NVIDIA's driver has the name ina3221x. Files are in a folder of hwmon since JetPack 5, of iio
-    on JetPack 4.
+    The prefix matters, as NVIDIA's driver has the name ina3221x. Files are in a folder of the kernel's hwmon since
+    JetPack 5, of its iio on JetPack 4.
     """
     devices = root / "bus/i2c/devices"
     return [
@@ -36,7 +36,7 @@ def find_chips(root: Path, prefix: str) -> list[Chip]:
 
 
 class ChannelFiles(NamedTuple):
-    """Files of one channel: mV, mA, and power in units of `power_step_uw`. Some may be missing."""
+    """Files of one channel, in mV, mA and units of `power_step_uw`. Some may not exist."""
 
     volts: Path
     amps: Path
@@ -44,19 +44,19 @@ class ChannelFiles(NamedTuple):
     power_step_uw: int
 
     @property
-    def are_there(self) -> bool:
+    def any_exists(self) -> bool:
         """Whether at least one file exists."""
         return self.volts.exists() or self.amps.exists() or self.power.exists()
 
 
 class SupplyRail:
-    """One rail with open files. Power comes from the file of power if there is one, otherwise from mV x mA = uW."""
+    """A Rail of one channel. Power comes from the file of power if there is one, otherwise from mV x mA = uW."""
 
     def __init__(self, name: str, where: str, files: ChannelFiles, volts_step: float, amps_step: float | None) -> None:
         """Open the files and read them. Raises RailError if power cannot be read.
 
-        volts_step, amps_step: resolution of the chip, None if unknown. resolution_w is the change of power if both move
-        by one step, at the first reading's voltage and current.
+        name: of the rail. where: for people. volts_step, amps_step: resolution of the chip in V and A, None if unknown.
+        resolution_w is the change of power if both move by one step, at the first reading's voltage and current.
         """
         self.name = name
         self.where = where
@@ -109,7 +109,7 @@ UNLABELLED = "VIN"
 
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
-    """Return the rail of every INA238 under a root of sysfs. labels: names by device and channel."""
+    """Return the rail of every INA238 below `root` (of sysfs). labels: "device/channel" -> configured name."""
     chips_by_label = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in find_chips(root, "ina238")]
     return Detected(*open_rails((name, partial(_rail, name, chip)) for name, chip in chips_by_label))
 
