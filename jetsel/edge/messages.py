@@ -10,8 +10,8 @@ from msgspec import Struct
 
 LENGTH = struct.Struct("<I")
 REFRESH_S = 20.0
-FEWEST = 4  # measured times from which an estimate is used
-AFTER_S = 1.0  # a late answer is still read for this long, because its time shows the network's latency
+FEWEST_TIMES = 4  # measured times from which an estimate is used
+LATE_S = 1.0  # a late answer is still read for this long, because its time shows the network's latency
 
 
 class Remote(Struct, frozen=True):
@@ -97,7 +97,7 @@ class AskResult(Struct, tag=True, frozen=True):
 class State(Struct, tag=True, frozen=True):
     """State of an edge server. edge: its index in EdgeStart.urls. reason: why it is unavailable, None if it is not.
 
-    refused: reasons by unusable model. probed: results of probes, by model. look_ms: time of the readiness check, None
+    refused: reasons by unusable model. probed: results of probes, by model. check_ms: time of the readiness check, None
     without one. is_new: it was unavailable before, and may be another machine now.
     """
 
@@ -105,7 +105,7 @@ class State(Struct, tag=True, frozen=True):
     reason: str | None
     refused: dict[str, str] = {}
     probed: list[tuple[str, AskResult]] = []
-    look_ms: float | None = None
+    check_ms: float | None = None
     is_new: bool = False
 
 

@@ -26,7 +26,7 @@ from jetsel.runtime.request_run import Request
 from jetsel.zoo import Family, Labels
 
 BYTES_PER_PIXEL = 0.4  # of the files from jetsel.image.jpeg: 0.2 to 0.6 for four in five images
-AROUND_BYTES = 300  # of a request, without the image
+OVERHEAD_BYTES = 300  # of a request, without the image
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class EdgeRunner:
     def _payload(self, request: Request) -> EdgePayload:
         assert request.photograph is not None
         if self.spec is not None:
-            return tensor(model_input(request.photograph, self.spec))
+            return tensor_payload(model_input(request.photograph, self.spec))
         if self.shorter_px is None and request.file is not None:
             return EdgePayload(bytes(request.file))
         return EdgePayload(jpeg(request.photograph.bgr, self.shorter_px))
@@ -72,7 +72,7 @@ class EdgeRunner:
     def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
         """Return the forecast (see Runner); a smaller file takes less network time."""
         server = self.edge.server(self.name)
-        sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + AROUND_BYTES
+        sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + OVERHEAD_BYTES
         received_bytes = server.answers_bytes.get(self.name)
         traffic_kb = None if received_bytes is None else (sent_bytes + received_bytes) / 1e3
         return RemoteForecast(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)
@@ -94,7 +94,7 @@ class EdgeRunner:
         return Prediction(model, values, float(values.max()))
 
 
-def tensor(numbers: NDArray[np.float32]) -> EdgePayload:
+def tensor_payload(numbers: NDArray[np.float32]) -> EdgePayload:
     """Return a model's input (1, 3, height, width) as bytes to send."""
     return EdgePayload(numbers.astype("<f4").tobytes(), list(numbers.shape))
 
@@ -118,15 +118,15 @@ def open_edge(config: Config, family: Family) -> EdgeClient | None:
             'edge.models: name at least one model of the edge server, as in [edge.models.xl] then remote = "starter.xl"'
         )
     token = None if edge.token_file is None else read_secret(Path(edge.token_file), "edge.token_file:").strip()
-    return EdgeClient(EdgeStart(edge.urls, token, remotes(config, family)))
+    return EdgeClient(EdgeStart(edge.urls, token, remote_models(config, family)))
 
 
-def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
+def edge_runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
     """Return the runners of the edge server's models, by family names such as `edge:xl@224`. Raises ConfigError."""
     made = {}
     for name, remote in edge.models.items():
         model = config.edge.models[name]
-        made[EDGE + name] = EdgeRunner(edge, name, remote, _spec(name, model, family))
+        made[EDGE + name] = EdgeRunner(edge, name, remote, _input_spec(name, model, family))
         if model.accuracy_at_px and model.input != "encoded":
             raise ConfigError(f"edge.models.{name}.accuracy_at_px: leave it out, a tensor has one size")
         for px in model.accuracy_at_px:
@@ -134,18 +134,18 @@ def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeR
     return made
 
 
-def remotes(config: Config, family: Family) -> dict[str, Remote]:
+def remote_models(config: Config, family: Family) -> dict[str, Remote]:
     """Return the edge server's models by name, with their labels mapped to the family's. Raises ConfigError."""
     made, labels = {}, family.labels
     gray = EdgePayload(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
     noise = np.random.default_rng(0).integers(0, 256, (PROBE_PX, PROBE_PX, 3), np.uint8)  # a large file
     probe_file = EdgePayload(jpeg(noise))
     for name, model in config.edge.models.items():
-        spec = _spec(name, model, family)
+        spec = _input_spec(name, model, family)
         if spec is None:
             probe, small_probe = probe_file, gray
         else:
-            probe = small_probe = tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
+            probe = small_probe = tensor_payload(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
         made[name] = Remote(
             model.remote,
             model.input,
@@ -153,7 +153,7 @@ def remotes(config: Config, family: Family) -> dict[str, Remote]:
             model.input_name,
             model.output_name,
             list(labels.wnids),
-            _places(name, model, labels),
+            _label_places(name, model, labels),
             probe.payload,
             small_probe.payload,
             probe.shape,
@@ -161,7 +161,7 @@ def remotes(config: Config, family: Family) -> dict[str, Remote]:
     return made
 
 
-def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
+def _input_spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
     """Return the specification of the model's input; None if it takes the encoded image. Raises ConfigError."""
     if model.input == "encoded":
         return None
@@ -173,7 +173,7 @@ def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
     return specs[like]
 
 
-def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
+def _label_places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
     if model.labels is None:
         return None
     key = f"edge.models.{name}.labels"

@@ -43,7 +43,7 @@ Delivery = Callable[[AskResult | JetselError], None]
 
 
 @dataclass
-class _Request:
+class _PendingRequest:
     """A request under way. until_s: time.monotonic() until which its answer is useful.
 
     server: where it runs now. failed: errors of the servers tried before.
@@ -67,9 +67,9 @@ class EdgeClient:
         self._servers = EdgeServers([EdgeServer(url, start.models) for url in start.urls])
         self._decoder: msgspec.msgpack.Decoder[FromChild] = msgspec.msgpack.Decoder(FromChild)
         self._numbers = itertools.count()
-        self._under_way: dict[int, _Request] = {}
-        self._late: dict[int, tuple[str, EdgeServer]] = {}  # no longer waited for, but their times count
-        self._out = self._outbox()  # of the current child
+        self._under_way: dict[int, _PendingRequest] = {}
+        self._cancelled: dict[int, tuple[str, EdgeServer]] = {}  # no longer waited for, but their times count
+        self._outbox = self._new_outbox()  # of the current child
         self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="edge", daemon=True)
@@ -77,7 +77,7 @@ class EdgeClient:
 
     def server(self, model: str) -> EdgeServer:
         """Return the server to use for this model: the one in use, or another if that cannot run it."""
-        return next(iter(self._servers.able(model)), self._servers.used)
+        return next(iter(self._servers.servers_for(model)), self._servers.current)
 
     def unavailable(self, model: str) -> str | None:
         """Return why the model cannot run now, None if it can."""
@@ -86,7 +86,7 @@ class EdgeClient:
 
     def status(self) -> EdgeStatus:
         """Return the state of all servers; the summary is of the one in use."""
-        used, servers = self._servers.used, self._servers.servers
+        used, servers = self._servers.current, self._servers.servers
         about = used.status()
         runs = dict(sum((server.runs for server in servers), Counter[str]()))
         return EdgeStatus(
@@ -112,13 +112,13 @@ class EdgeClient:
             deliver(BusyError(f"{MOST_UNDER_WAY} images are on their way to {server.url}, which is the limit"))
             return number
         until_s = time.monotonic() + (PATIENCE_MS if patience_ms is None else patience_ms) / 1e3
-        self._under_way[number] = request = _Request(model, photograph, until_s, deliver, server)
+        self._under_way[number] = request = _PendingRequest(model, photograph, until_s, deliver, server)
         self._send(number, request)
         return number
 
-    def _send(self, number: int, request: _Request) -> None:
+    def _send(self, number: int, request: _PendingRequest) -> None:
         edge, left_ms = self._servers.servers.index(request.server), (request.until_s - time.monotonic()) * 1e3
-        self._out.put(
+        self._outbox.put(
             frame(Ask(number, edge, request.model, request.photograph.payload, request.photograph.shape, left_ms))
         )
 
@@ -126,13 +126,13 @@ class EdgeClient:
         """Stop waiting for a result."""
         request = self._under_way.pop(number, None)
         if request is not None:
-            self._late[number] = (request.model, request.server)
-            self._out.put(frame(Cancel(number)))
+            self._cancelled[number] = (request.model, request.server)
+            self._outbox.put(frame(Cancel(number)))
 
     def close(self) -> None:
         """End the child process."""
         self._closing.set()
-        self._out.put(None)
+        self._outbox.put(None)
         self._thread.join()
 
     # In the edge thread.
@@ -140,11 +140,11 @@ class EdgeClient:
     def _run(self) -> None:
         while not self._closing.is_set():
             reason = self._serve()
-            self._out = self._outbox()  # before the old requests fail, so that new ones go to the next child
-            self._lose(reason)
+            self._outbox = self._new_outbox()  # before the old requests fail, so that new ones go to the next child
+            self._fail_requests(reason)
             self._closing.wait(PAUSE_S)
 
-    def _outbox(self) -> queue.SimpleQueue[bytes | None]:
+    def _new_outbox(self) -> queue.SimpleQueue[bytes | None]:
         """Return the queue of messages to a new child: the first configures it, None ends the writer."""
         out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         out.put(frame(self._start))
@@ -160,17 +160,17 @@ class EdgeClient:
                 stdin=subprocess.DEVNULL,
             )
             theirs.close()
-            writer = threading.Thread(target=self._write, args=(ours, self._out), name="edge-writer", daemon=True)
+            writer = threading.Thread(target=self._write, args=(ours, self._outbox), name="edge-writer", daemon=True)
             writer.start()
             try:
                 with ours.makefile("rb") as stream:
                     while (head := stream.read(LENGTH.size)) and not self._closing.is_set():
                         (length,) = LENGTH.unpack(head)
-                        self._take(self._decoder.decode(stream.read(length)))
+                        self._handle(self._decoder.decode(stream.read(length)))
             except (OSError, msgspec.DecodeError, ValueError) as error:
                 return f"the edge client process failed: {error}"
             finally:
-                self._out.put(None)
+                self._outbox.put(None)
                 child.kill()
                 status = child.wait()
             return f"the edge client process ended with status {status}"
@@ -181,14 +181,14 @@ class EdgeClient:
                 link.sendall(message)
             link.shutdown(socket.SHUT_RDWR)
 
-    def _take(self, message: FromChild) -> None:
+    def _handle(self, message: FromChild) -> None:
         if isinstance(message, State):
             server = self._servers.servers[message.edge]
-            self._see(server, message)
-            self._servers.saw(server)
+            self._update_state(server, message)
+            self._servers.reconsider(server)
             return
         request = self._under_way.pop(message.number, None)
-        where = self._late.pop(message.number, None) if request is None else (request.model, request.server)
+        where = self._cancelled.pop(message.number, None) if request is None else (request.model, request.server)
         if where is None:
             return
         model, server = where
@@ -196,15 +196,15 @@ class EdgeClient:
         if message.values is not None:
             server.learn(model, message)
         if request is not None:
-            self._answer(request, message)
+            self._deliver_or_retry(request, message)
 
-    def _answer(self, request: _Request, result: AskResult) -> None:
+    def _deliver_or_retry(self, request: _PendingRequest, result: AskResult) -> None:
         """Deliver a result; after a failure, send the request to the next server if there is time."""
         if result.values is not None:
             request.deliver(result)
             return
         request.failed[request.server] = f"{request.server.url}: {result.error}"
-        others = self._servers.able(request.model, request.failed)
+        others = self._servers.servers_for(request.model, request.failed)
         if others and time.monotonic() < request.until_s:
             request.server = others[0]
             self._under_way[result.number] = request
@@ -212,10 +212,10 @@ class EdgeClient:
         else:
             request.deliver(EngineDiedError("; ".join(request.failed.values())))
 
-    def _see(self, server: EdgeServer, state: State) -> None:
+    def _update_state(self, server: EdgeServer, state: State) -> None:
         """Update the state of a server, and log changes."""
         was, refused = server.reason, server.refused
-        server.look_at(state)
+        server.update(state)
         for model, reason in server.refused.items():
             if reason != refused.get(model):
                 fields = event("edge-model-refused", url=server.url, model=model, reason=reason)
@@ -226,13 +226,13 @@ class EdgeClient:
             fields = event("edge-away", url=server.url, reason=state.reason)
             log.warning("the edge server is unavailable: %s", state.reason, extra=fields)
 
-    def _lose(self, reason: str) -> None:
+    def _fail_requests(self, reason: str) -> None:
         """Fail all requests under way, because the child has ended."""
         if not self._closing.is_set():
             for number, server in enumerate(self._servers.servers):
-                self._see(server, State(number, reason))
+                self._update_state(server, State(number, reason))
         for number in list(self._under_way):
             request = self._under_way.pop(number, None)
             if request is not None:
                 request.deliver(EngineDiedError(reason))
-        self._late.clear()
+        self._cancelled.clear()

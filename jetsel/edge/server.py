@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jetsel.base.events import event
-from jetsel.edge.messages import FEWEST, AskResult, Remote, State
+from jetsel.edge.messages import FEWEST_TIMES, AskResult, Remote, State
 from jetsel.runtime.model_times import Estimate
 from jetsel.wire.status import EdgeModelStatus, EdgeServerStatus
 
-KEEPS = 0.95  # weight that old times keep at each new one: about the last twenty decide
+DECAY = 0.95  # weight that old times keep at each new one: about the last twenty decide
 LEAST_SPREAD = 0.1  # relative spread of the sizes from which a slope is estimated, so that it is not noise
 
 
@@ -31,26 +31,26 @@ class LinkEstimate:
     _moments: list[float] = field(default_factory=lambda: [0.0] * 5)  # sums of weight, size, time, size^2, size * time
     _squares: float = 0.0  # mean squared error of earlier estimates
     _largest: tuple[float, float] = (0.0, 0.0)  # bytes and time of the slowest, used while few times are known
-    _seen: int = 0
+    _count: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def observe(self, sent_bytes: int, network_ms: float) -> None:
         """Add one measured time."""
         estimate = self.estimate(sent_bytes)
         with self._lock:
-            self._seen += 1
+            self._count += 1
             new = (1.0, float(sent_bytes), network_ms, float(sent_bytes) ** 2, sent_bytes * network_ms)
-            self._moments = [KEEPS * old + one for old, one in zip(self._moments, new, strict=True)]
+            self._moments = [DECAY * old + one for old, one in zip(self._moments, new, strict=True)]
             if network_ms > self._largest[1]:
                 self._largest = (float(sent_bytes), network_ms)
-            if estimate is not None and self._seen > FEWEST:
-                self._squares = KEEPS * self._squares + (1 - KEEPS) * (network_ms - estimate[0]) ** 2
+            if estimate is not None and self._count > FEWEST_TIMES:
+                self._squares = DECAY * self._squares + (1 - DECAY) * (network_ms - estimate[0]) ** 2
 
     @property
     def usual_bytes(self) -> int:
         """The recent mean size, 0 before the first."""
         with self._lock:
-            return round(self._moments[1] / self._moments[0]) if self._seen else 0
+            return round(self._moments[1] / self._moments[0]) if self._count else 0
 
     def estimate(self, sent_bytes: int) -> tuple[float, float] | None:
         """Return mean and standard deviation of T_nw in ms for this number of bytes, None if nothing was measured.
@@ -59,9 +59,9 @@ class LinkEstimate:
         T_input.
         """
         with self._lock:
-            if not self._seen:
+            if not self._count:
                 return None
-            if self._seen < FEWEST:
+            if self._count < FEWEST_TIMES:
                 size, slowest_ms = self._largest
                 return 2 * slowest_ms * max(1.0, sent_bytes / max(size, 1.0)), 0.0
             weight, size, time_ms, square, product = self._moments
@@ -77,8 +77,8 @@ class LinkEstimate:
 class EdgeServer:
     """One edge server. Any thread may read; only the edge thread changes it.
 
-    compared: total time of a usual image with the first model, which is the same for each server. reason: why it is
-    unavailable, None if it is not. lead: how often in a row it was faster than the one in use.
+    usual_time: total time of a usual image with the first model, which is the same for each server. reason: why it is
+    unavailable, None if it is not. wins_in_a_row: how often in a row it was faster than the one in use.
     """
 
     def __init__(self, url: str, models: Mapping[str, Remote], now: Callable[[], float] = time.monotonic) -> None:
@@ -89,8 +89,8 @@ class EdgeServer:
         self.answers_bytes: dict[str, int] = {}  # by model, size of the last answer
         self.refused: dict[str, str] = {}
         self.reason: str | None = f"connecting to {url}"
-        self.compared = Estimate()
-        self.lead = 0
+        self.usual_time = Estimate()
+        self.wins_in_a_row = 0
         self.runs: Counter[str] = Counter()  # by outcome
         self.sent_bytes = self.received_bytes = 0
         self._remotes = models
@@ -100,16 +100,16 @@ class EdgeServer:
         """Return why the model cannot run on this server now, None if it can."""
         return self.reason or self.refused.get(model)
 
-    def look_at(self, state: State) -> None:
+    def update(self, state: State) -> None:
         """Update the state with the result of a check."""
         if state.is_new:
-            self.link, self.compared = LinkEstimate(), Estimate()
-        if state.look_ms is not None:
-            self.link.observe(0, state.look_ms)
+            self.link, self.usual_time = LinkEstimate(), Estimate()
+        if state.check_ms is not None:
+            self.link.observe(0, state.check_ms)
         for model, result in state.probed:
             self.learn(model, result)
             if model == next(iter(self.times)):
-                self.compared.add(result.total_ms, self._now())
+                self.usual_time.add(result.total_ms, self._now())
         answered = {model for model, _ in state.probed}
         still = {} if state.is_new else {one: why for one, why in self.refused.items() if one not in answered}
         self.refused = still | state.refused
@@ -147,7 +147,7 @@ class EdgeServer:
 log = logging.getLogger("jetsel.models")
 
 FASTER = 0.8  # of the time of the one in use: a smaller gain is no reason to switch
-LOOKS = 2  # checks in a row in which another must be faster
+CHECKS = 2  # checks in a row in which another must be faster
 
 
 class EdgeServers:
@@ -159,36 +159,36 @@ class EdgeServers:
     def __init__(self, servers: Sequence[EdgeServer]) -> None:
         """servers: at least one; the first is in use until it fails and another is available."""
         self.servers = servers
-        self.used = servers[0]
+        self.current = servers[0]
         self.handovers = 0
 
-    def able(self, model: str, but: Collection[EdgeServer] = ()) -> list[EdgeServer]:
+    def servers_for(self, model: str, excluded: Collection[EdgeServer] = ()) -> list[EdgeServer]:
         """Return the servers that can run a model: the one in use first, then by speed. but: servers to leave out."""
-        able = [one for one in self.servers if one not in but and one.unavailable(model) is None]
-        return sorted(able, key=lambda one: (one is not self.used, _expected_ms(one)))
+        able = [one for one in self.servers if one not in excluded and one.unavailable(model) is None]
+        return sorted(able, key=lambda one: (one is not self.current, _expected_ms(one)))
 
-    def saw(self, server: EdgeServer) -> None:
+    def reconsider(self, server: EdgeServer) -> None:
         """Switch if the one in use is unavailable, or if `server` was faster in enough checks."""
-        if self.used.reason is not None:
+        if self.current.reason is not None:
             there = [one for one in self.servers if one.reason is None]
             if there:
-                self._hand_over(min(there, key=_expected_ms), self.used.reason)
-        elif server is not self.used:
-            is_faster = server.reason is None and _expected_ms(server) < FASTER * _expected_ms(self.used)
-            server.lead = server.lead + 1 if is_faster else 0
-            if server.lead >= LOOKS:
-                took = f"it takes {_expected_ms(server):.1f} ms and not {_expected_ms(self.used):.1f} ms"
+                self._hand_over(min(there, key=_expected_ms), self.current.reason)
+        elif server is not self.current:
+            is_faster = server.reason is None and _expected_ms(server) < FASTER * _expected_ms(self.current)
+            server.wins_in_a_row = server.wins_in_a_row + 1 if is_faster else 0
+            if server.wins_in_a_row >= CHECKS:
+                took = f"it takes {_expected_ms(server):.1f} ms and not {_expected_ms(self.current):.1f} ms"
                 self._hand_over(server, took)
 
     def _hand_over(self, server: EdgeServer, why: str) -> None:
-        fields = event("edge-handover", url=server.url, left=self.used.url)
-        log.info("requests now go to edge server %s instead of %s: %s", server.url, self.used.url, why, extra=fields)
-        self.used, self.handovers = server, self.handovers + 1
+        fields = event("edge-handover", url=server.url, left=self.current.url)
+        log.info("requests now go to edge server %s instead of %s: %s", server.url, self.current.url, why, extra=fields)
+        self.current, self.handovers = server, self.handovers + 1
         for one in self.servers:
-            one.lead = 0
+            one.wins_in_a_row = 0
 
 
 def _expected_ms(server: EdgeServer) -> float:
     """Return the total time of a usual image there in ms; infinite if unknown."""
-    times = server.compared.at(time.monotonic())
+    times = server.usual_time.at(time.monotonic())
     return math.inf if times is None else times[0]
