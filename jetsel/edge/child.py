@@ -33,18 +33,18 @@ from jetsel.edge.messages import (
 from jetsel.edge.oip import EdgeAnswerError
 
 CONNECTIONS = 8
-CHECK_EVERY_S = 0.5  # between two checks of an unavailable server, and time limit of each
-CHECK_STEP_S = 5.0  # time limit of each step when a server that was away is checked
+CHECK_EVERY_S = 0.5  # between two checks of an unavailable server, and time limit of each readiness request
+CHECK_STEP_S = 5.0  # time limit of each other request of a check
 QUIET_S = 1.0  # silence before a check, and the check's limit; the server is down after two failed checks
-MOST_TIMEOUTS = 2  # requests in a row without an answer in time: the server is checked before it is used again
+MOST_TIMEOUTS = 2  # requests in a row without an answer in time: the server is then checked before further use
 MOST_REPLY_BYTES = 8 * 2**20
 
 
 @dataclass
 class _Model:
-    """One model of the server. remote: with names of input and output, once they are known. answered_s: last answer.
+    """One model of the server. remote: a check adds the names of input and output.
 
-    in_json: whether the server takes its tensors only as JSON, because it does not support the binary extension.
+    in_json: True if the server rejects binary tensors and takes JSON. answered_s: time.monotonic() of the last answer.
     """
 
     remote: Remote
@@ -53,30 +53,28 @@ class _Model:
 
 
 class ServerConnection:
-    """Connections to one edge server, and its requests under way. number: its index in EdgeStart.urls."""
+    """HTTP connections to one edge server: checks whether it is available, and sends requests while it is."""
 
-    def __init__(
-        self, start: EdgeStart, number: int, session: aiohttp.ClientSession, out: asyncio.StreamWriter
-    ) -> None:
-        self._start, self._index, self._url = start, number, start.urls[number]
-        self._comparison_model = next(iter(start.models)) if len(start.urls) > 1 else None  # to compare servers
+    def __init__(self, start: EdgeStart, index: int, session: aiohttp.ClientSession, out: asyncio.StreamWriter) -> None:
+        """index: of the server in EdgeStart.urls. out: to the daemon."""
+        self._start, self._index, self._url = start, index, start.urls[index]
+        self._compared_model = next(iter(start.models)) if len(start.urls) > 1 else None
         self._models = {name: _Model(remote) for name, remote in start.models.items()}
         self._session = session
         self._out = out
         self._connections = asyncio.Semaphore(CONNECTIONS)
-        self._queued: dict[int, asyncio.Task[None]] = {}  # for a connection, by request number
-        self._sent: set[asyncio.Task[AskResult]] = set()
-        self._unavailable: str | None = None  # why no answer is waited for
-        self._timeouts = 0
-        self._check_now = asyncio.Event()  # set: check the server now
-        self._is_suspect = False  # and check it like a new one
+        self._queued: dict[int, asyncio.Task[None]] = {}  # request number -> wait for a connection
+        self._sent: set[asyncio.Task[AskResult]] = set()  # requests under way
+        self._unavailable: str | None = None  # why, None if available
+        self._timeouts = 0  # requests in a row without an answer in time
+        self._check_now = asyncio.Event()  # set: check the server without waiting for the next check
+        self._is_suspect = False  # True: that check starts anew, as for a server that was unavailable
 
     def _report(self, message: FromChild) -> None:
-        """Send a message to the daemon."""
         self._out.write(frame(message))
 
     async def watch(self) -> None:
-        """Check the server until it is available, report that, and check it again when something goes wrong."""
+        """Check the server for ever, and report its state to the daemon when it changes."""
         logged_reason: str | None = ""
         while True:
             state = await self._check(list(self._models), math.ceil(FEWEST_TIMES / len(self._models)), CHECK_EVERY_S)
@@ -94,7 +92,7 @@ class ServerConnection:
             await self._watch_until_failure()
 
     async def _watch_until_failure(self) -> None:
-        """Probe idle models, and check the server if there is doubt; return when something is wrong."""
+        """Probe idle models at times, and check the server after timeouts; return when it seems to fail."""
         due_s = time.monotonic() + self._start.refresh_s
         while True:
             with contextlib.suppress(asyncio.TimeoutError):
@@ -105,8 +103,8 @@ class ServerConnection:
             models, now_s = list[str](), time.monotonic()
             if is_due := now_s >= due_s:
                 due_s, since_s = now_s + self._start.refresh_s, now_s - self._start.refresh_s
-                every = self._models.items()
-                models = [name for name, one in every if one.answered_s < since_s or name == self._comparison_model]
+                served = self._models.items()
+                models = [name for name, model in served if model.answered_s < since_s or name == self._compared_model]
             state = await self._check(models, 0, QUIET_S)
             if state.reason is not None:
                 return
@@ -114,10 +112,10 @@ class ServerConnection:
                 self._report(state)
 
     async def _check(self, models: list[str], probes: int, limit_s: float) -> State:
-        """Return the server's state; models that differ from the configuration or answer wrongly are refused.
+        """Check that the server is ready, and each of `models` by its metadata and probes; return the server's state.
 
-        probes: usual images to send to each of these models; 0 sends a small one, but a usual one to the model by which
-        servers are compared. limit_s: time to answer that it is ready.
+        probes: number of images of usual size to send to each model; 0 sends one, which is small except for the model
+        by which servers are compared. limit_s: time limit of each readiness request.
         """
         refused: dict[str, str] = {}
         probed: list[tuple[str, AskResult]] = []
@@ -130,7 +128,7 @@ class ServerConnection:
             check_ms = (time.perf_counter() - began) * 1e3
             for name in models:
                 remote = self._start.models[name]
-                probe = remote.probe if probes or name == self._comparison_model else remote.small_probe
+                probe = remote.probe if probes or name == self._compared_model else remote.small_probe
                 status, body = await self._get(f"/v2/models/{remote.name}", CHECK_STEP_S)
                 try:
                     if status != 200:
@@ -151,7 +149,7 @@ class ServerConnection:
         return State(self._index, reason, refused, probed, check_ms)
 
     async def _probe(self, name: str, payload: bytes) -> AskResult:
-        """Send a probe, in JSON if the server rejects binary tensors; raises as `_infer` does."""
+        """Send a test image, as JSON if the server rejects binary tensors; raises the errors of `_infer`."""
         model = self._models[name]
         shape = model.remote.probe_shape
         try:
@@ -172,11 +170,11 @@ class ServerConnection:
             return response.status, await _body(response)
 
     def ask(self, ask: Ask) -> None:
-        """Begin one request when a connection is free."""
+        """Send a request once a connection is free; the result is reported to the daemon."""
         self._queued[ask.number] = asyncio.ensure_future(self._ask_in_turn(ask))
 
     def cancel(self, number: int) -> None:
-        """Drop a request that has not been sent; the answer to one that was sent is read, to keep the connection."""
+        """Drop a request that has not been sent. If it was sent, its answer is read, which keeps the connection."""
         task = self._queued.pop(number, None)
         if task is not None:
             task.cancel()
@@ -188,6 +186,7 @@ class ServerConnection:
                 await self._ask(ask)
 
     async def _ask(self, ask: Ask) -> None:
+        """Send one request and report its result; ask for a check after timeouts or a lost connection."""
         began = time.perf_counter()
         limit_s = ask.patience_ms / 1e3 + LATE_S
         try:
@@ -207,7 +206,7 @@ class ServerConnection:
         self._report(result)
 
     async def _while_available(self, sending: Coroutine[None, None, AskResult]) -> AskResult:
-        """Return the result; raises ConnectionError if the server becomes unavailable. A silent server is checked."""
+        """Return the result; check a silent server. Raises ConnectionError if the server becomes unavailable."""
         sent = asyncio.ensure_future(sending)
         self._sent.add(sent)
         sent.add_done_callback(self._sent.discard)
@@ -224,7 +223,7 @@ class ServerConnection:
     async def _infer(
         self, number: int, model: str, payload: bytes, shape: list[int] | None, limit_s: float
     ) -> AskResult:
-        """Send one image; raises EdgeAnswerError if the answer is invalid, and aiohttp's errors."""
+        """Send one image, of this shape if it is a tensor. Raises EdgeAnswerError for a wrong answer, and aiohttp's."""
         remote = self._models[model].remote
         parts, headers = oip.encode_request(remote, payload, shape, is_binary=not self._models[model].in_json)
         url, timeout = f"{self._url}/v2/models/{remote.name}/infer", aiohttp.ClientTimeout(total=limit_s)
@@ -242,7 +241,7 @@ class ServerConnection:
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body; raises EdgeAnswerError if it is too long, or for a redirect: images go to no other host."""
+    """Return the body. Raises EdgeAnswerError if it is too long, or for a redirect: images go to no other host."""
     if 300 <= response.status < 400:
         where = response.headers.get("Location", "")
         raise EdgeAnswerError(f"it redirects to {where!r}, which is not followed: set edge.url to the final address")
@@ -255,6 +254,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _main(fd: int) -> None:
+    """Serve the daemon over the socket `fd` until the daemon closes it."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
     decoder: msgspec.msgpack.Decoder[ToChild] = msgspec.msgpack.Decoder(ToChild)
 
@@ -268,18 +268,18 @@ async def _main(fd: int) -> None:
     headers |= {"Authorization": f"Bearer {start.token}"} if start.token else {}
     connector = aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS + 1, keepalive_timeout=60.0)  # 1 to check
     async with aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False) as session:
-        connections = [ServerConnection(start, number, session, writer) for number in range(len(start.urls))]
-        watching = [asyncio.ensure_future(edge.watch()) for edge in connections]
+        connections = [ServerConnection(start, index, session, writer) for index in range(len(start.urls))]
+        watches = [asyncio.ensure_future(connection.watch()) for connection in connections]
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # the daemon has ended
             while True:
                 message = await read()
                 if isinstance(message, Ask):
                     connections[message.edge].ask(message)
                 elif isinstance(message, Cancel):
-                    for edge in connections:
-                        edge.cancel(message.number)
-        for one in watching:
-            one.cancel()
+                    for connection in connections:
+                        connection.cancel(message.number)
+        for watch in watches:
+            watch.cancel()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.edge.messages import Remote
-from jetsel.edge.oip import MOST_WORDS, EdgeAnswerError, check_metadata, decode_reply, encode_request
+from jetsel.edge.oip import MOST_CHARACTERS, EdgeAnswerError, check_metadata, decode_reply, encode_request
 from jetsel.gateway import tensors
 
 WNIDS = ["n1", "n2", "n3", "n4"]
@@ -115,7 +115,7 @@ def test_numbers_without_end_are_no_answer(answer: Any) -> None:
 def test_what_is_said_of_an_answer_is_short() -> None:
     with pytest.raises(EdgeAnswerError) as caught:
         decode_reply(LOGITS, *vector([1, 2, 3, 4], datatype="x" * 1_000_000))
-    assert len(str(caught.value)) == MOST_WORDS
+    assert len(str(caught.value)) == MOST_CHARACTERS
 
 
 @given(st.sampled_from([RANKED, LOGITS]), st.binary(max_size=200), st.none() | st.integers(0, 300))
