@@ -53,10 +53,9 @@ class _Model:
 
 
 class ServerConnection:
-    """HTTP connections to one edge server: checks whether it is available, and sends requests while it is."""
+    """HTTP connections to one edge server, EdgeStart.urls[index]: checks its availability, and sends requests to it."""
 
     def __init__(self, start: EdgeStart, index: int, session: aiohttp.ClientSession, out: asyncio.StreamWriter) -> None:
-        """index: of the server in EdgeStart.urls. out: to the daemon."""
         self._start, self._index, self._url = start, index, start.urls[index]
         self._compared_model = next(iter(start.models)) if len(start.urls) > 1 else None
         self._models = {name: _Model(remote) for name, remote in start.models.items()}

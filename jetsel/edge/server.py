@@ -122,7 +122,7 @@ class EdgeServer:
         self.runs[failed if result.values is None else "late" if is_late else "answered"] += 1
 
     def learn(self, model: str, result: AskResult) -> None:
-        """Update the estimates with an answer; without the server's own time, that is the total minus the network time."""
+        """Update the estimates with an answer; a missing server time is the total minus the network time."""
         self.answers_bytes[model] = result.received_bytes
         server_ms = result.server_ms
         if server_ms is None:
