@@ -16,7 +16,7 @@ from random import Random
 from statistics import median
 
 from jetsel.base.config import Power
-from jetsel.power.integration import STALE_S, Sample, above_idle
+from jetsel.power.integration import STALE_S, Sample, energy_above_idle
 from jetsel.power.sampler import SLOWEST_S, Sampler
 from tests.data.sysfs_trees import tree
 
@@ -108,7 +108,7 @@ def errors(kind: str, chip: str, length_s: float, rate_hz: float, windows: int) 
         energy_j = load(draw)
         samples = seen(Chip(*CHIPS[chip], energy_j, ripple_w, draw), length_s, rate_hz, draw)
         true_mj = 1e3 * (energy_j(length_s) - energy_j(0.0) - IDLE_W * length_s)
-        reading = above_idle(samples, IDLE_W, STALE_S)
+        reading = energy_above_idle(samples, IDLE_W, STALE_S)
         found.append(None if reading.energy_mj is None else reading.energy_mj / true_mj - 1)
     return found
 

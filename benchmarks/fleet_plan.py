@@ -82,7 +82,7 @@ def _simulate(storage: Storage, family: Family, devices: int, lines: int) -> Non
     shipped = installed.shipped(family.calibration_folder)
     if shipped is None:
         raise SystemExit(f"family {family.name} has no calibration: calibrate it, or take efficientnet-lite")
-    costs_ms, draw = shipped.usable().costs_ms, np.random.default_rng(1)
+    costs_ms, draw = shipped.usable_calibration().costs_ms, np.random.default_rng(1)
     for number in range(devices):
         board = list(BOARDS.values())[draw.integers(len(BOARDS))]
         asked = int(PERIOD_S * draw.choice([0.01, 0.1, 1.0, 10.0]))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import BoundIdentities, Part
+from jetsel.artefact.calibration import BoundIdentities, PolicyPart
 from jetsel.artefact.promise import Promises
 from jetsel.calibrate.calibrating import FOLDS
 from jetsel.calibrate.fit.cross_validation import cross_validate, draft_calibration
@@ -40,7 +40,7 @@ DEFAULT, BEST = "the default", "the best single model"
 class CascadeAlone(CascadeKind):
     """The cascade without the points of its front, which nobody asks here, and whose replay takes long."""
 
-    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> Part:
+    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
         """Store the cascade of the chosen budget."""
         return super().fitted(learned, replace(chosen, front=()))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel import image
-from jetsel.artefact.calibration import bins_of
+from jetsel.artefact.calibration import fit_bins
 from jetsel.daemon.drift import KEPT, stability_index
 from jetsel.features import NAMES, WORKING_PX, extract
 
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("fit", type=Path)
     parser.add_argument("test", type=Path)
     options = parser.parse_args()
-    known = [bins_of(column) for column in features_of(options.fit, lambda bgr: bgr).T]
+    known = [fit_bins(column) for column in features_of(options.fit, lambda bgr: bgr).T]
     changes: dict[str, Change] = {"as they are": lambda bgr: bgr, "gamma 2": lambda bgr: GAMMA_2[bgr]}
     for name, change in changes.items():
         began = time.perf_counter()
@@ -49,7 +49,7 @@ def main() -> None:
         each_ms = (time.perf_counter() - began) * 1e3 / len(seen)
         drawn = np.random.default_rng(0).integers(0, len(seen), KEPT)
         indices = [
-            stability_index(one.shares, one.of(column)) for one, column in zip(known, seen[drawn].T, strict=True)
+            stability_index(one.shares, one.bins_of(column)) for one, column in zip(known, seen[drawn].T, strict=True)
         ]
         high = sorted(zip(indices, NAMES, strict=True), reverse=True)[:6]
         worst = ", ".join(f"{feature} {index:.2f}" for index, feature in high)

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from calibration.starter.calibrate import compared, fitted, recorded, show
-from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.calibration import Calibration, PolicyPart
 from jetsel.policies.kind import Kind, Table, TriedPoint
 from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
 from jetsel.policies.policy import Policy, Prediction
@@ -67,15 +67,15 @@ class EmbeddingKind(Kind):
                 found.append(TriedPoint(held.right[place], ran))
         return found
 
-    def fitted(self, learned: Table, chosen: Any) -> Part:
+    def fitted(self, learned: Table, chosen: Any) -> PolicyPart:
         """Store the embeddings, who was right, and what was chosen."""
         which_k, which_price = divmod(chosen, len(PRICES))
         assert learned.embeddings is not None
         price = float(PRICES[which_price] / learned.costs.max())
         weighing = Weighing(price, min(KS[which_k], len(learned.right)))
-        return Part(weighing, {"points": learned.embeddings, "right": learned.right})
+        return PolicyPart(weighing, {"points": learned.embeddings, "right": learned.right})
 
-    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+    def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return the policy."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibration.papers.taylor.links import greedy
 from calibration.papers.taylor.techniques import Technique, techniques, tuned
 from calibration.starter.embedding import EmbeddingKind, Weighing
-from jetsel.artefact.calibration import Part
+from jetsel.artefact.calibration import PolicyPart
 from jetsel.calibrate.fit.cross_validation import assemble, draft_calibration, learn
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.replay import replay_all
@@ -80,7 +80,7 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
 def test_the_shares_of_the_nearest_by_hand() -> None:
     """Rows 0 and 1 are nearest: s is right on both of them, m on one, l on both."""
     right = np.array([[1, 0, 1], [1, 1, 1], [0, 1, 0], [0, 0, 0]], bool)
-    part = Part(Weighing(0.0, 2), {"points": np.array([[0], [1], [4], [9]], np.float16), "right": right})
+    part = PolicyPart(Weighing(0.0, 2), {"points": np.array([[0], [1], [4], [9]], np.float16), "right": right})
     four = drawn(3, 4)
     nothing = draft_calibration(IDENTITY, four, dict.fromkeys(four.models, 1.0))
     policy = EmbeddingKind().make(part, nothing)["embedding"]

@@ -17,7 +17,7 @@ from jetsel.base.errors import CalibrationError
 BINS = 10
 
 
-class Bins(Struct, frozen=True):
+class FeatureBins(Struct, frozen=True):
     """Distribution of one feature over the calibration's images.
 
     edges: inner edges, ascending; shares: one for each bin.
@@ -30,7 +30,7 @@ class Bins(Struct, frozen=True):
         if len(self.shares) != len(self.edges) + 1:
             raise ValueError("shares must have one entry more than edges")
 
-    def of(self, values: NDArray[np.float32]) -> NDArray[np.intp]:
+    def bins_of(self, values: NDArray[np.float32]) -> NDArray[np.intp]:
         """Return the bin of each value, (n,)."""
         return np.searchsorted(np.asarray(self.edges), values, side="left")
 
@@ -45,19 +45,19 @@ class Confidence(Struct, frozen=True):
 class ExpectedStatistics(Struct, frozen=True):
     """features: by name. confidences: by model, for the models that the default policy ran."""
 
-    features: dict[str, Bins]
+    features: dict[str, FeatureBins]
     confidences: dict[str, Confidence]
 
 
-def bins_of(values: NDArray[np.float32]) -> Bins:
+def fit_bins(values: NDArray[np.float32]) -> FeatureBins:
     """Return tenths of these (n,) values. Repeated values give fewer bins; a constant gives below, at and above."""
     if values.min() == values.max():
         constant = values.max()
-        return Bins((float(np.nextafter(constant, np.float32(-np.inf))), float(constant)), (0.0, 1.0, 0.0))
+        return FeatureBins((float(np.nextafter(constant, np.float32(-np.inf))), float(constant)), (0.0, 1.0, 0.0))
     edges = np.unique(np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf").astype(np.float64))
     edges = edges[edges < values.max()]
     counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
-    return Bins(tuple(edges.tolist()), tuple((counts / len(values)).tolist()))
+    return FeatureBins(tuple(edges.tolist()), tuple((counts / len(values)).tolist()))
 
 
 ANSWERS = "answers.npz"
@@ -126,7 +126,7 @@ class CalibrationFacts(BoundIdentities, frozen=True, eq=False, kw_only=True, for
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PolicyPart:
     """The stored part of one policy. facts: of its kind's type, for JSON. arrays: by name."""
 
     facts: Any
@@ -136,7 +136,7 @@ class Part:
 class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
     """One family's calibration."""
 
-    parts: dict[str, Part] = {}  # policy -> its fitted part; others are not offered
+    parts: dict[str, PolicyPart] = {}  # policy -> its fitted part; others are not offered
 
     @property
     def facts(self) -> CalibrationFacts:
@@ -171,7 +171,7 @@ class Rung(Struct, frozen=True, forbid_unknown_fields=True):
     threshold: Annotated[float, Meta(ge=0)]
 
 
-class Cascades(Struct, frozen=True, forbid_unknown_fields=True):
+class CascadeFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """The stored cascades: each runs its rungs in order, the cheapest first, until one accepts the answer.
 
     cascade: the rungs of the policy `cascade`. front: the rungs of its other operating points, which trade accuracy for
@@ -182,7 +182,7 @@ class Cascades(Struct, frozen=True, forbid_unknown_fields=True):
     front: tuple[tuple[Rung, ...], ...]
 
 
-class Paths(Struct, frozen=True, forbid_unknown_fields=True):
+class ChainFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """The paths of a chain, the features that define neighbours, and their number k.
 
     price: share of right answers per cost of the most expensive model. prices: for other operating points, the most
@@ -196,11 +196,13 @@ class Paths(Struct, frozen=True, forbid_unknown_fields=True):
     prices: tuple[Annotated[float, Meta(ge=0)], ...] = ()
 
 
-class Priced(Struct, frozen=True, forbid_unknown_fields=True):
+class MultiplexerFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """The chance that one ms, or one mJ if energy is the objective, must gain; 0 is the paper's argmax."""
 
     price: Annotated[float, Meta(ge=0)]
 
 
-FACTS: Mapping[str, Any] = MappingProxyType({"chain": Paths, "cascade": Cascades, "multiplexer": Priced})
+FACTS_TYPES: Mapping[str, Any] = MappingProxyType(
+    {"chain": ChainFacts, "cascade": CascadeFacts, "multiplexer": MultiplexerFacts}
+)
 """Policy -> the type of its stored facts."""

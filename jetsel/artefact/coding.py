@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import FACTS, Calibration, CalibrationFacts, Part, verify
+from jetsel.artefact.calibration import FACTS_TYPES, Calibration, CalibrationFacts, PolicyPart, verify
 from jetsel.base.arrays import MAX_BYTES, pack, unpack
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded, write
@@ -79,7 +79,7 @@ def read(folder: Path) -> Calibration:
     if _digest(envelope.body, arrays) != envelope.sha256:
         raise CalibrationError(f"{folder}: altered or damaged since it was written; {RESTORE}")
     try:
-        calibration = _put_together(msgspec.json.decode(envelope.body, type=Body), unpack(arrays))
+        calibration = _assemble(msgspec.json.decode(envelope.body, type=Body), unpack(arrays))
         verify(calibration)
     except CalibrationError as fault:
         raise CalibrationError(f"{folder}: {fault}") from fault
@@ -88,7 +88,7 @@ def read(folder: Path) -> Calibration:
     return calibration
 
 
-def identity(folder: Path) -> str:
+def read_identity(folder: Path) -> str:
     """Return the SHA-256 of both files, in hex. Raises CalibrationError if the manifest is unreadable."""
     return _envelope(folder).sha256
 
@@ -110,9 +110,9 @@ def _envelope(folder: Path) -> Envelope:
         raise CalibrationError(f"{path}: not a calibration's manifest, or damaged ({fault}); {RESTORE}") from fault
 
 
-def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
+def _assemble(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
     """Return the calibration. Raises CalibrationError for a policy that this version does not have."""
-    gone = sorted(body.parts.keys() - FACTS.keys())
+    gone = sorted(body.parts.keys() - FACTS_TYPES.keys())
     if gone:
         repair = "run jetsel calibrate IMAGES, or update jetsel"
         raise CalibrationError(f"it has {', '.join(gone)}, which this jetsel does not know: {repair}")
@@ -123,7 +123,7 @@ def _put_together(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
     return Calibration(
         **msgspec.structs.asdict(body.facts),
         parts={
-            policy: Part(msgspec.convert(facts, FACTS[policy]), groups.get(policy, {}))
+            policy: PolicyPart(msgspec.convert(facts, FACTS_TYPES[policy]), groups.get(policy, {}))
             for policy, facts in body.parts.items()
         },
     )

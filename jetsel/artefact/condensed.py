@@ -21,10 +21,10 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded
 from jetsel.premodel.cascades import Outputs, log_softmax, replay_cascade, tried_cascades
 
-FIRST, REST = 3, 64
+TOP_CLASSES, REST_PLACES = 3, 64
 FEW_CLASSES = 16  # families with fewer classes keep all of them
 RESTORE = "install jetsel again"
-_NOTHING = -1e4  # a logit within float16 whose probability is 0
+_NO_LOGIT = -1e4  # a logit within float16 whose probability is 0
 
 
 class AnsweredModel(NamedTuple):
@@ -74,11 +74,11 @@ def condense(
     see RecordedAnswers; None if each image is its own. identities: of models that the calibration beside it may lack.
     """
     scaled = {model: log_softmax(model_logits, temperatures[model]) for model, model_logits in logits.items()}
-    most = FIRST if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
+    most = TOP_CLASSES if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
     first = np.stack([np.argsort(-model_logits, axis=1)[:, :most] for model_logits in scaled.values()], axis=1)
     stored_classes = [np.unique(row) for row in first]
     width = max(map(len, stored_classes))
-    no_class = width + REST - 1  # place of a true class that no model ranks high
+    no_class = width + REST_PLACES - 1  # place of a true class that no model ranks high
     arrays: dict[str, NDArray[np.generic]] = {
         "features": features.astype(np.float16),
         "groups": np.arange(len(stored_classes)) if groups is None else groups,
@@ -91,23 +91,23 @@ def condense(
         ),
     }
     for model, model_logits in scaled.items():
-        arrays[f"logits.{model}"] = _shortened(model_logits, stored_classes, width)
+        arrays[f"logits.{model}"] = _condensed_logits(model_logits, stored_classes, width)
     for model, identity in identities.items():
         arrays[f"identity.{model}"] = np.frombuffer(bytes.fromhex(identity), np.uint8)
         arrays[f"temperature.{model}"] = np.array([temperatures[model]])
     return pack(arrays)
 
 
-def _shortened(
+def _condensed_logits(
     logits: NDArray[np.float32], stored_classes: Sequence[NDArray[np.int64]], width: int
 ) -> NDArray[np.float16]:
     """Return one model's log odds for each image's stored classes, and for the rest: (n, width + REST)."""
-    short = np.full((len(stored_classes), width + REST), _NOTHING, np.float32)
+    short = np.full((len(stored_classes), width + REST_PLACES), _NO_LOGIT, np.float32)
     for row, classes in enumerate(stored_classes):
         others = np.delete(logits[row], classes)
         short[row, : len(classes)] = logits[row, classes]
         if len(others):
-            short[row, width:] = np.logaddexp.reduce(others) - np.log(REST)
+            short[row, width:] = np.logaddexp.reduce(others) - np.log(REST_PLACES)
     return short.astype(np.float16)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jetsel.artefact.calibration import ANSWERS, Calibration
-from jetsel.artefact.coding import encode, identity, read
+from jetsel.artefact.coding import encode, read, read_identity
 from jetsel.base.errors import CalibrationError
 from jetsel.base.files import write
 from jetsel.base.names import RULE, is_plain
@@ -33,12 +33,12 @@ class Installed:
     sha256: str | None = None
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """Number and date, in words."""
-        name = _named(self.number)
+        name = _number_in_words(self.number)
         return name if self.calibration is None else f"{name}, of {self.calibration.created}"
 
-    def usable(self) -> Calibration:
+    def usable_calibration(self) -> Calibration:
         """Return the calibration. Raises CalibrationError with the reason if it cannot be used."""
         if self.calibration is None:
             raise CalibrationError(self.reason)
@@ -66,7 +66,7 @@ def install(
         read(directory)
 
     number = versions.install(make)
-    return _inspect(versions.path(number), number, is_current=True)
+    return _read_installed(versions.path(number), number, is_current=True)
 
 
 def current(folder: Path, family: str) -> Installed | None:
@@ -76,7 +76,7 @@ def current(folder: Path, family: str) -> Installed | None:
     """
     versions = _versions(folder, family)
     number = versions.current()
-    return None if number == NONE else _inspect(versions.path(number), number, is_current=True)
+    return None if number == NONE else _read_installed(versions.path(number), number, is_current=True)
 
 
 def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | None:
@@ -85,7 +85,7 @@ def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | No
     labels_sha256: of the family, None for any. A family with a trained head shares its backbone's folder, whose
     calibration is for other classes and is not returned.
     """
-    installed = _inspect(directory, SHIPPED, is_current=False) if directory.is_dir() else None
+    installed = _read_installed(directory, SHIPPED, is_current=False) if directory.is_dir() else None
     calibration = None if installed is None else installed.calibration
     is_other = calibration is not None and labels_sha256 not in (None, calibration.labels_sha256)
     return None if is_other else installed
@@ -96,7 +96,7 @@ def history(folder: Path, family: str) -> list[Installed]:
     versions = _versions(folder, family)
     used = versions.current()
     numbers = sorted({*versions.numbers(), used} - {SHIPPED}, reverse=True)
-    return [_inspect(versions.path(number), number, is_current=number == used) for number in numbers]
+    return [_read_installed(versions.path(number), number, is_current=number == used) for number in numbers]
 
 
 def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, str]) -> Installed | None:
@@ -113,12 +113,12 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
         )
     name = versions.before() if to is None else to
     if name == versions.current():
-        raise CalibrationError(f"in use already for family {family}: {_named(name)}")
+        raise CalibrationError(f"in use already for family {family}: {_number_in_words(name)}")
     numbers = sorted(versions.numbers())
     if name != SHIPPED and name not in numbers:
         there = ", ".join(map(str, [SHIPPED, *numbers]))
         raise CalibrationError(f"family {family} has no calibration number {name}: there are {there}")
-    installed = None if name == SHIPPED else _inspect(versions.path(name), name, is_current=True)
+    installed = None if name == SHIPPED else _read_installed(versions.path(name), name, is_current=True)
     reason = refused.get(name) or (None if installed is None else installed.reason)
     if reason is not None:
         raise CalibrationError(
@@ -129,7 +129,7 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
     return installed
 
 
-def _named(number: int) -> str:
+def _number_in_words(number: int) -> str:
     return "shipped with the models" if number == SHIPPED else f"number {number}"
 
 
@@ -139,9 +139,9 @@ def _versions(folder: Path, family: str) -> Versions:
     return Versions(folder / family, CalibrationError)
 
 
-def _inspect(directory: Path, number: int, *, is_current: bool) -> Installed:
+def _read_installed(directory: Path, number: int, *, is_current: bool) -> Installed:
     try:
-        calibration, sha256 = read(directory), identity(directory)
+        calibration, sha256 = read(directory), read_identity(directory)
     except CalibrationError as fault:
         return Installed(number, directory, None, str(fault), is_current)
     report = directory / REPORT

@@ -38,7 +38,7 @@ class Promise(Struct, frozen=True, forbid_unknown_fields=True):
     unknown_refused: Share | None = None
 
 
-class Missing(Struct, frozen=True, forbid_unknown_fields=True):
+class MissingPromise(Struct, frozen=True, forbid_unknown_fields=True):
     """A level that cannot be promised. images: number needed in all, None if no number is likely to suffice."""
 
     wrong_at_most: Share
@@ -49,10 +49,10 @@ class Promises(Struct, frozen=True, forbid_unknown_fields=True):
     """The promises of one policy. kept: by rising level. recorded: number of images, near-duplicates counted once."""
 
     kept: tuple[Promise, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingPromise, ...]
     recorded: int
 
-    def at(self, wrong_at_most: float) -> Promise:
+    def promise_for(self, wrong_at_most: float) -> Promise:
         """Return the promise with the highest level up to `wrong_at_most`.
 
         Raises RequirementsError with the reason, such as the number of missing images.

@@ -115,7 +115,7 @@ def _check_promise(wrong_at_most: float | None, promises: Promises | None) -> No
     if promises is None:
         raise CalibrationError("--wrong-at-most: without labels nothing is known of wrong answers: label the images")
     try:
-        promises.at(wrong_at_most)
+        promises.promise_for(wrong_at_most)
     except RequirementsError as error:
         raise CalibrationError(f"--wrong-at-most: {error}") from error
 

@@ -31,7 +31,7 @@ from jetsel.calibrate.record.recording import LoadedRecording
 from jetsel.calibrate.record.workers import Observer, Tell
 from jetsel.image import Limits
 from jetsel.policies.registry import no_such
-from jetsel.power.machine import kept, look
+from jetsel.power.machine import comparable_facts, read_facts
 from jetsel.power.meter import OpenedMeter, open_meter
 from jetsel.site.configured import limits_of
 from jetsel.site.site import FamilyCalibrations
@@ -177,7 +177,7 @@ def machine_of(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
     now = gather(power.sysfs).described()
     if any(conditions.get(what) != now[what] for what in ("board", "power mode", "CPU clock")):
         return {}
-    return kept(look(power))
+    return comparable_facts(read_facts(power))
 
 
 def _record_into(job: RecordingJob, images: FoundImages, opened: OpenedMeter, observer: Observer) -> None:

@@ -210,7 +210,7 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     shipped_calibration = shipped(family)
     if shipped_calibration is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
-    before, folder = shipped_calibration.usable(), shipped_calibration.directory
+    before, folder = shipped_calibration.usable_calibration(), shipped_calibration.directory
     with ProgressOutput(quiet=json) as output:
         made = retime(family, served, before, folder, calibrations.config, output.step)
         number = installed.install(made, calibrations.folder, calibrations.family).number

@@ -73,7 +73,7 @@ def show(
 
     calibrations = read_site(config).calibrations(family)
     entry = calibrations.entry(number)
-    usable = entry.usable()
+    usable = entry.usable_calibration()
     plain = as_plain(usable) if json or everything else gist(usable)
     emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
 
@@ -108,7 +108,7 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
     out = console()
     shown = table("fact", "value")
     mark = _mark(entry)
-    shown.title = f"family {family}: {entry.called}" + (f", {mark}" if mark else "")
+    shown.title = f"family {family}: {entry.description}" + (f", {mark}" if mark else "")
     for name, value in facts.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         shown.add_row(name, text)
@@ -171,7 +171,7 @@ def rollback(
     outcome = reload_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
     plain = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}
-    used = chosen.called if chosen else "no calibration: the family ships without one"
+    used = chosen.description if chosen else "no calibration: the family ships without one"
     if chosen is None and calibrations.models is not None:
         used += f"; {calibrations.incumbent().policy} answers by default"
     back = "" if before is None else f"\nto use number {before} again: jetsel calibration rollback --to {before}"
@@ -239,7 +239,7 @@ def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, en
     outcome = f"the daemon has reloaded, and serves family {served.name} with this calibration: {served.calibration}"
     used = None if served.calibration_identity is None else served.calibration_identity.sha256
     if used != (None if chosen is None else chosen.sha256):
-        due = "no calibration" if chosen is None else f"{chosen.called} in {chosen.directory.parent}"
+        due = "no calibration" if chosen is None else f"{chosen.description} in {chosen.directory.parent}"
         repair = f"start it with models.calibrations = {str(calibrations.folder)!r}, or see its log"
         return ReloadOutcome(True, f"{outcome}. The daemon does not use {due}: {repair}")
     made = None if chosen is None else chosen.calibration

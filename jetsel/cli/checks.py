@@ -127,10 +127,10 @@ def daemon(subject: Subject) -> Iterator[Finding]:
 
 def board(subject: Subject) -> Iterator[Finding]:
     """Check the board's state as the kernel, nvpmodel and jetson-stats report it, and the power sensors."""
-    from jetsel.power.machine import look, throttled
+    from jetsel.power.machine import read_facts, throttled
 
     settings = subject.config.power
-    facts = look(settings)
+    facts = read_facts(settings)
     is_jetson = facts.l4t.value is not None
     release = f"L4T {facts.l4t}" if is_jetson else "no Jetson"
     yield Finding("model", "ok" if is_jetson else "info", f"{facts.board}; {release}")
@@ -150,12 +150,12 @@ def board(subject: Subject) -> Iterator[Finding]:
 def _sensors(settings: Power) -> Iterator[Finding]:
     """Read each rail, and look for an idle power that was measured on this board in the current power mode."""
     from jetsel.base.config import power_folder
-    from jetsel.power.finding import check, find
+    from jetsel.power.finding import check_board, find_rails
     from jetsel.power.idle import REPAIR
-    from jetsel.power.meter import idle_here
+    from jetsel.power.meter import idle_power_here
 
-    check(settings)
-    found_rails = find(settings)
+    check_board(settings)
+    found_rails = find_rails(settings)
     found_rails.close()
     table = "unknown board" if found_rails.board is None else found_rails.board.name
     rails = ", ".join(rail.name for rail in found_rails.rails) or "none"
@@ -167,7 +167,7 @@ def _sensors(settings: Power) -> Iterator[Finding]:
         yield Finding("total", "warning" if is_wanted else "info", f"energies are unknown: {found_rails.reason}")
         return
     yield Finding("total", "ok", " + ".join(found_rails.total_of))
-    idle_power = idle_here(settings, power_folder(settings))
+    idle_power = idle_power_here(settings, power_folder(settings))
     if isinstance(idle_power, str):
         yield Finding("idle power", "warning", idle_power.removesuffix(f": {REPAIR}"), REPAIR)
         return

@@ -32,10 +32,10 @@ def section(config: Path | None, sysfs: Path | None) -> Power:
 def sensors(power: Power) -> FoundRails:
     """Return the readable rails; raises PowerError if there is none, ConfigError for a wrong [power] key."""
     from jetsel.base.errors import PowerError
-    from jetsel.power.finding import check, find
+    from jetsel.power.finding import check_board, find_rails
 
-    check(power)
-    rails = find(power)
+    check_board(power)
+    rails = find_rails(power)
     if not rails.rails:
         raise PowerError("; ".join([str(rails.reason), *(f"{rail.name}: {rail.reason}" for rail in rails.dropped)]))
     return rails
@@ -48,11 +48,11 @@ def show(ctx: typer.Context, json: Json = False, sysfs: Sysfs = None, config: Co
     """
     if ctx.invoked_subcommand is not None:
         return
-    from jetsel.power.finding import take
+    from jetsel.power.finding import read_power
 
     rails = sensors(section(config, sysfs))
     try:
-        snapshot = take(rails)
+        snapshot = read_power(rails)
     finally:
         rails.close()
     emit(snapshot, json, lambda: _show_rails(snapshot))
@@ -93,14 +93,14 @@ def calibrate(
     clocks or the connected devices. Exit status: 1 if nothing was saved, with the reason.
     """
     from jetsel.base.config import power_folder
-    from jetsel.power.idle import measure_here, save
+    from jetsel.power.idle import measure_here, save_idle
 
     power = section(config, sysfs)
     sensors(power).close()  # reports faults before the measurement starts
     if not json:
         typer.echo(f"measuring for {seconds:.0f} s: do not use the board")
     idle = measure_here(power, seconds, with_load)
-    path = save(idle, power_folder(power))
+    path = save_idle(idle, power_folder(power))
     lines = (
         f"idle power: {idle.mean_w:.3f} W ± {idle.half_width_w * 1e3:.1f} mW (95 %)",
         f"samples: {idle.samples} of {' + '.join(idle.rails)} in {idle.seconds:.0f} s",

@@ -60,7 +60,7 @@ class Drift:
         view = image.to_area(photograph, data, limits, self._features_px)
         size_px = photograph.width_px, photograph.height_px
         features = dict(zip(NAMES, extract(view.bgr, NAMES, self._features_px, size_px), strict=True))
-        bins = [int(expected_bins.of(features[name])) for name, expected_bins in self._expected.features.items()]
+        bins = [int(expected_bins.bins_of(features[name])) for name, expected_bins in self._expected.features.items()]
         with self._lock:
             self._bins.append(bins)
 

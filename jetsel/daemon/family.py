@@ -15,7 +15,7 @@ from jetsel.daemon.drift import Drift
 from jetsel.daemon.estimates import no_energies
 from jetsel.daemon.pace import PointsUsed
 from jetsel.daemon.promises import FamilyPromises
-from jetsel.edge.models import runners
+from jetsel.edge.models import edge_runners
 from jetsel.edge.runner import EdgeClient
 from jetsel.engines import Backends, Engine, OnDemandEngine, gains_by_batches, warm_up
 from jetsel.features import WORKING_PX
@@ -178,7 +178,7 @@ def serve_family(
     calibration, settings = in_use.calibration, config.edge
     temperatures = {} if calibration is None else calibration.temperatures
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
-    remote = {} if edge is None else runners(config, family, edge)
+    remote = {} if edge is None else edge_runners(config, family, edge)
     queues |= {name: ModelQueue(name, None, runner=runner) for name, runner in remote.items()}
     seed(queues, calibration)
     unknown = in_use.unknown(models)

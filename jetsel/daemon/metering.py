@@ -17,9 +17,9 @@ from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.pace import Budget
 from jetsel.policies import Policy
 from jetsel.policies.requirements import Requirements
-from jetsel.power.idle import Idle, load
-from jetsel.power.integration import Sum
-from jetsel.power.machine import BoardFacts, Machine, differences, restored, throttled
+from jetsel.power.idle import IdlePower, load_idle
+from jetsel.power.integration import EnergySum
+from jetsel.power.machine import BoardFacts, Machine, differences, restore_facts, throttled
 from jetsel.power.sampler import Sampler
 from jetsel.runtime import RequestRun
 from jetsel.wire import Answer
@@ -48,9 +48,9 @@ class Metering:
         self.conditions = ConditionsWatch()
         self.budget = Budget(power.budget_w)
         self.estimates = Estimates()
-        self.idle: Idle | None = None
+        self.idle: IdlePower | None = None
         self.idle_reason: str | None = "searching for power sensors"
-        self.above_idle = Sum()
+        self.above_idle = EnergySum()
         self._power = power
         self._mj_per_kb: float | None = None
         self.sampler = None if power.sensor == "none" else Sampler(power, RAILS_EVERY_S)
@@ -79,7 +79,7 @@ class Metering:
         for family in families.values():
             family.driver.shared.unused = partial(self.unused, family)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
-        made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
+        made_under = {name: restore_facts(made.machine) for name, made in calibrated.items() if made is not None}
         self._made_under = {_calibration_of(name): facts for name, facts in made_under.items() if facts is not None}
 
     @property
@@ -161,7 +161,7 @@ class Metering:
         board, mode = sampler.board or self.facts.board.value, self.facts.power_mode.value
         before = self.idle, self.idle_reason
         try:
-            self.idle, self.idle_reason = load(power_folder(self._power), board, mode, sampler.total_of), None
+            self.idle, self.idle_reason = load_idle(power_folder(self._power), board, mode, sampler.total_of), None
         except CalibrationError as error:
             self.idle, self.idle_reason = None, str(error)
         if (self.idle, self.idle_reason) == before:
@@ -177,8 +177,8 @@ def _calibration_of(family: str) -> str:
     return f"calibration of {family}"
 
 
-def _more(before: Sum, passed: Sum, idle_w: float) -> Sum:
-    return Sum(
+def _more(before: EnergySum, passed: EnergySum, idle_w: float) -> EnergySum:
+    return EnergySum(
         before.energy_j + passed.energy_j - idle_w * passed.known_s,
         before.known_s + passed.known_s,
         before.length_s + passed.length_s,

@@ -55,7 +55,7 @@ class FamilyPromises:
         promise = self.of(policy.name)
         if promise is None:
             raise self._refusal(level, policy.name)
-        return WithPromise(policy, promise.at(level))
+        return WithPromise(policy, promise.promise_for(level))
 
     def wrap_front(self, front: Front, wrong_at_most: float | None) -> Front:
         """Return the operating points that can promise the requested level, with that promise.
@@ -83,7 +83,7 @@ class FamilyPromises:
         """Return the policy with its promise, None if it cannot promise the level."""
         promise = self.of(policy.name)
         try:
-            return None if promise is None else WithPromise(policy, promise.at(level))
+            return None if promise is None else WithPromise(policy, promise.promise_for(level))
         except RequirementsError:
             return None
 
@@ -102,7 +102,7 @@ class FamilyPromises:
             promises.values(), key=lambda one: min((m.images or math.inf for m in one.missing), default=math.inf)
         )
         try:
-            nearest.at(level)
+            nearest.promise_for(level)
         except RequirementsError as error:
             return error
         return RequirementsError(

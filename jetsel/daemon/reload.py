@@ -23,7 +23,7 @@ from jetsel.daemon.port import Route
 from jetsel.daemon.snapshot import CurrentSnapshot, Snapshot, Tell, load, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
-from jetsel.power.finding import check as check_power
+from jetsel.power.finding import check_board as check_power
 from jetsel.wire import PROTOCOL_VERSION, Reloaded, Reply, failure
 from jetsel.wire import Reload as ReloadRequest
 

@@ -29,7 +29,7 @@ from jetsel.daemon.reload import READY
 from jetsel.daemon.signals import Signals
 from jetsel.daemon.snapshot import load, read_snapshot
 from jetsel.engines import Backends
-from jetsel.power.finding import check
+from jetsel.power.finding import check_board
 from jetsel.power.machine import Machine
 
 log = logging.getLogger("jetsel.daemon")
@@ -54,7 +54,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
     notifier = Notifier.from_environment()
     listener = None
     try:
-        check(config.power)
+        check_board(config.power)
         listener = listen(config.server)
         log.info("starting: jetsel %s", __version__, extra=event("starting", version=__version__, pid=os.getpid()))
         snapshot = read_snapshot(config)

@@ -17,7 +17,7 @@ from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import CurrentSnapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
-from jetsel.power.integration import FEWEST
+from jetsel.power.integration import FEWEST_VALUES
 from jetsel.wire import PROTOCOL_VERSION, StatusReply
 from jetsel.wire.counts import Histogram
 from jetsel.wire.power import EstimatesJudged, PowerStatus
@@ -187,7 +187,7 @@ def _judged(metering: Metering) -> EstimatesJudged:
     """Compare the estimated energies with the measured ones; the ratio is None if idle power's error hides it."""
     estimated_j, answers, without = metering.estimates.totals()
     above, idle = metering.above_idle, metering.idle
-    measured_j = above.energy_j if above.new_values >= FEWEST else None
+    measured_j = above.energy_j if above.new_values >= FEWEST_VALUES else None
     half_j = None if measured_j is None or idle is None else idle.half_width_w * above.known_s
     ratio = None
     if measured_j is not None and half_j is not None and measured_j > half_j and estimated_j > 0:

@@ -10,19 +10,19 @@ from msgspec import Struct
 
 LENGTH = struct.Struct("<I")
 REFRESH_S = 20.0
-FEWEST = 4  # measured times from which an estimate is used
-AFTER_S = 1.0  # a late answer is still read for this long, because its time shows the network's latency
+FEWEST_TIMES = 4  # measured times that an estimate needs
+LATE_S = 1.0  # a late answer is still read for this long, because its time shows the network's latency
 
 
 class Remote(Struct, frozen=True):
-    """One model of the edge server, as the child requests it.
+    """One model of the edge server: how to send it an image and how to read its answer.
 
     name: its name on the server. input: "encoded", the image file as one BYTES element, or "tensor", float32 (1, 3,
     height, width) as the model's specification says. output: "ranked", entries `probability:wnid:label` (Triton's
     classification extension), or "probabilities" or "logits", float32 (1, classes). input_name, output_name: None if
-    the model has only one. wnids: the family's classes in order. places: the class of each output number, None for the
-    same order. probe: an image of usual size to test the model with; probe_shape: its shape if it is a tensor.
-    small_probe: an image for repeated checks of its time.
+    the model has only one. wnids: identifiers of the family's classes, in order. places: class index of each output
+    number, None if the order is the same. probe: an image of usual size for tests; probe_shape: its shape if it is a
+    tensor. small_probe: an image for repeated checks.
     """
 
     name: str
@@ -42,14 +42,14 @@ REPAIRS = {
     403: ": set edge.token_file to a file with its token",
     404: ": it has no Open Inference Protocol at this address; set edge.url to the base address of the server",
 }
-"""Repairs by the status of an edge server that is not ready: waiting does not help."""
+"""HTTP status of a server that is not ready -> repair, for the states that do not end by themselves."""
 
 
 class EdgeStart(Struct, tag=True, frozen=True):
-    """First message: the edge servers, and their models by local names.
+    """First message to the child: the edge servers, and their models by local names. token: for HTTP, None: none.
 
-    refresh_s: an idle model is probed again after this time, because its speed may have changed. If there are several
-    servers, each gets the usual image for the first model as often, so that the comparison is fair.
+    refresh_s: an idle model is probed again after this time, because its speed may have changed. Several servers are
+    compared as often, by an image of usual size to the first model.
     """
 
     urls: list[str]
@@ -59,9 +59,9 @@ class EdgeStart(Struct, tag=True, frozen=True):
 
 
 class Ask(Struct, tag=True, frozen=True):
-    """Requests a prediction. shape: of a tensor. patience_ms: how long the answer is useful.
+    """Requests a prediction. edge: index of the server in EdgeStart.urls. model: its local name.
 
-    edge: index of the server in EdgeStart.urls.
+    payload, shape: see EdgePayload. patience_ms: how long the answer is useful.
     """
 
     number: int
@@ -73,16 +73,16 @@ class Ask(Struct, tag=True, frozen=True):
 
 
 class Cancel(Struct, tag=True, frozen=True):
-    """Cancels an Ask. Its answer is still read, which keeps the connection and shows its time."""
+    """Cancels the Ask with this number. Its answer is still read, which keeps the connection and measures its time."""
 
     number: int
 
 
 class AskResult(Struct, tag=True, frozen=True):
-    """The result of an Ask.
+    """The result of the Ask with this number, or of a probe (-1).
 
-    values: float32 (classes,) as bytes, None if `error` has the reason. total_ms: from the first byte sent to the last
-    byte received. server_ms: the server's own time, None if it does not report one.
+    values: float32 (classes,) as bytes, None if `error` says why it failed. total_ms: from the first byte sent
+    to the last byte received. server_ms: the server's own time, None if it does not report one.
     """
 
     number: int
@@ -95,27 +95,25 @@ class AskResult(Struct, tag=True, frozen=True):
 
 
 class State(Struct, tag=True, frozen=True):
-    """State of an edge server. edge: its index in EdgeStart.urls. reason: why it is unavailable, None if it is not.
+    """State of an edge server. edge: its index in EdgeStart.urls. reason: why it is unavailable, None if available.
 
-    refused: reasons by unusable model. probed: results of probes, by model. look_ms: time of the readiness check, None
-    without one. is_new: it was unavailable before, and may be another machine now.
+    refused: unusable model -> reason. probed: (model, result) of each probe. check_ms: round trip of a readiness
+    request, None without one. is_new: True if it was unavailable before, and may be another machine now.
     """
 
     edge: int
     reason: str | None
     refused: dict[str, str] = {}
     probed: list[tuple[str, AskResult]] = []
-    look_ms: float | None = None
+    check_ms: float | None = None
     is_new: bool = False
 
 
 ToChild: TypeAlias = EdgeStart | Ask | Cancel
 FromChild: TypeAlias = State | AskResult
 
-_encoder = msgspec.msgpack.Encoder()
-
 
 def frame(message: ToChild | FromChild) -> bytes:
     """Return the message as bytes for the socket."""
-    body = _encoder.encode(message)
+    body = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(body)) + body

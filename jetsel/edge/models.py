@@ -1,4 +1,4 @@
-"""Models of the edge server: which ones the configuration adds to a family, and how the driver runs each."""
+"""Models of the edge server: those that the configuration adds to a family, and how the daemon runs each."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from jetsel.runtime.request_run import Request
 from jetsel.zoo import Family, Labels
 
 BYTES_PER_PIXEL = 0.4  # of the files from jetsel.image.jpeg: 0.2 to 0.6 for four in five images
-AROUND_BYTES = 300  # of a request, without the image
+OVERHEAD_BYTES = 300  # of a request, without the image
 
 
 @dataclass(frozen=True)
 class EdgeRunner:
-    """One model of the edge server, as the driver runs it.
+    """Runs one model of the edge server for the driver, which runs requests (see jetsel.runtime, Runner).
 
-    spec: specification of its input, None if it takes encoded images; these are reduced to `shorter_px` unless that is
-    None.
+    name: the model's local name. spec: specification of its input tensor, None if it takes encoded images. shorter_px:
+    size of the shorter side to which encoded images are reduced, None to send them as they are.
     """
 
     edge: EdgeClient
@@ -50,7 +50,7 @@ class EdgeRunner:
         return self.edge.unavailable(self.name)
 
     def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
-        """Send the request's image to the edge server; return what cancels that (see Runner)."""
+        """Send the request's image to the edge server; return a function that cancels. arrived: gets the result."""
 
         def deliver(result: AskResult | JetselError) -> None:
             if isinstance(result, AskResult):
@@ -62,23 +62,24 @@ class EdgeRunner:
         return partial(self.edge.cancel, self.edge.ask(self.name, self._payload(run.request), left_ms, deliver))
 
     def _payload(self, request: Request) -> EdgePayload:
+        """Return the request's image in the form that the model takes."""
         assert request.photograph is not None
         if self.spec is not None:
-            return tensor(model_input(request.photograph, self.spec))
+            return tensor_payload(model_input(request.photograph, self.spec))
         if self.shorter_px is None and request.file is not None:
             return EdgePayload(bytes(request.file))
         return EdgePayload(jpeg(request.photograph.bgr, self.shorter_px))
 
     def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
-        """Return the forecast (see Runner); a smaller file takes less network time."""
+        """Return the expected times and traffic of a run for this image: a smaller file takes less network time."""
         server = self.edge.server(self.name)
-        sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + AROUND_BYTES
+        sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + OVERHEAD_BYTES
         received_bytes = server.answers_bytes.get(self.name)
         traffic_kb = None if received_bytes is None else (sent_bytes + received_bytes) / 1e3
         return RemoteForecast(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)
 
     def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
-        """Return about how many bytes an image of this size takes to send. file_bytes: None if it came as pixels."""
+        """Return the expected number of bytes to send for an image. file_bytes: its size, None if it came as pixels."""
         if self.spec is not None:
             return len(self.remote.probe)
         if self.shorter_px is None and file_bytes is not None:
@@ -94,7 +95,7 @@ class EdgeRunner:
         return Prediction(model, values, float(values.max()))
 
 
-def tensor(numbers: NDArray[np.float32]) -> EdgePayload:
+def tensor_payload(numbers: NDArray[np.float32]) -> EdgePayload:
     """Return a model's input (1, 3, height, width) as bytes to send."""
     return EdgePayload(numbers.astype("<f4").tobytes(), list(numbers.shape))
 
@@ -104,9 +105,9 @@ MOST_LABELS_BYTES = 16 * 2**20
 
 
 def open_edge(config: Config, family: Family) -> EdgeClient | None:
-    """Connect to the configured edge servers in the background; None if none may be used.
+    """Connect to the configured edge servers in the background; return None if the configuration uses none.
 
-    family: whose requests it answers. Raises ConfigError with the wrong key.
+    family: the one family whose requests they answer. Raises ConfigError that names the wrong key.
     """
     edge = config.edge
     if not edge.urls or edge.allow == "never":
@@ -118,54 +119,54 @@ def open_edge(config: Config, family: Family) -> EdgeClient | None:
             'edge.models: name at least one model of the edge server, as in [edge.models.xl] then remote = "starter.xl"'
         )
     token = None if edge.token_file is None else read_secret(Path(edge.token_file), "edge.token_file:").strip()
-    return EdgeClient(EdgeStart(edge.urls, token, remotes(config, family)))
+    return EdgeClient(EdgeStart(edge.urls, token, remote_models(config, family)))
 
 
-def runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
-    """Return the runners of the edge server's models, by family names such as `edge:xl@224`. Raises ConfigError."""
-    made = {}
+def edge_runners(config: Config, family: Family, edge: EdgeClient) -> dict[str, EdgeRunner]:
+    """Return a runner for each model and reduced image size, by names such as `edge:xl@224`. Raises ConfigError."""
+    by_name = {}
     for name, remote in edge.models.items():
         model = config.edge.models[name]
-        made[EDGE + name] = EdgeRunner(edge, name, remote, _spec(name, model, family))
+        by_name[EDGE + name] = EdgeRunner(edge, name, remote, _input_spec(name, model, family))
         if model.accuracy_at_px and model.input != "encoded":
             raise ConfigError(f"edge.models.{name}.accuracy_at_px: leave it out, a tensor has one size")
         for px in model.accuracy_at_px:
-            made[f"{EDGE}{name}{REDUCED}{px}"] = EdgeRunner(edge, name, remote, None, int(px))
-    return made
+            by_name[f"{EDGE}{name}{REDUCED}{px}"] = EdgeRunner(edge, name, remote, None, int(px))
+    return by_name
 
 
-def remotes(config: Config, family: Family) -> dict[str, Remote]:
-    """Return the edge server's models by name, with their labels mapped to the family's. Raises ConfigError."""
-    made, labels = {}, family.labels
+def remote_models(config: Config, family: Family) -> dict[str, Remote]:
+    """Return the configured models of the edge server by local name. Raises ConfigError that names the wrong key."""
+    by_name, labels = {}, family.labels
     gray = EdgePayload(jpeg(np.full((PROBE_PX, PROBE_PX, 3), 128, np.uint8)))
     noise = np.random.default_rng(0).integers(0, 256, (PROBE_PX, PROBE_PX, 3), np.uint8)  # a large file
     probe_file = EdgePayload(jpeg(noise))
     for name, model in config.edge.models.items():
-        spec = _spec(name, model, family)
+        spec = _input_spec(name, model, family)
         if spec is None:
             probe, small_probe = probe_file, gray
         else:
-            probe = small_probe = tensor(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
-        made[name] = Remote(
+            probe = small_probe = tensor_payload(np.zeros((1, 3, spec.height_px, spec.width_px), np.float32))
+        by_name[name] = Remote(
             model.remote,
             model.input,
             model.output,
             model.input_name,
             model.output_name,
             list(labels.wnids),
-            _places(name, model, labels),
+            _label_places(name, model, labels),
             probe.payload,
             small_probe.payload,
             probe.shape,
         )
-    return made
+    return by_name
 
 
-def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
+def _input_spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
     """Return the specification of the model's input; None if it takes the encoded image. Raises ConfigError."""
     if model.input == "encoded":
         return None
-    specs = {one.manifest.name: one.manifest.input for one in family.models}
+    specs = {local.manifest.name: local.manifest.input for local in family.models}
     if (like := model.like or name) not in specs:
         raise ConfigError(
             f"edge.models.{name}.like: set it to the local model that takes the same input: {', '.join(specs)}"
@@ -173,7 +174,8 @@ def _spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None:
     return specs[like]
 
 
-def _places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
+def _label_places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
+    """Return the family's class for each number of the model's output, None if they agree. Raises ConfigError."""
     if model.labels is None:
         return None
     key = f"edge.models.{name}.labels"

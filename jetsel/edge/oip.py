@@ -21,50 +21,49 @@ RANKED = 10  # labels to request from a ranking server; the other classes share 
 JSON_DIGITS = 7  # decimals of a tensor's numbers: float32 has no more, and each costs a byte
 SLACK = 1e-3  # tolerance for a sum of probabilities above 1
 
-
 UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
-"""Errors of reading an unexpected JSON document, such as huge numbers and deep nesting."""
-MOST_WORDS = 500  # characters of an error, which may quote the server's reply
+"""Errors that reading an unexpected JSON document can raise, such as one with huge numbers or deep nesting."""
+MOST_CHARACTERS = 500  # characters of an error, which may quote the server's reply
 
 
 class EdgeAnswerError(Exception):
-    """The edge server's answer is not what the model should return."""
+    """The edge server answers something other than what the configured model should return."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__(words[:MOST_WORDS])
+    def __init__(self, message: str) -> None:
+        super().__init__(message[:MOST_CHARACTERS])
 
 
-def check(remote: Remote, body: bytes) -> Remote:
-    """Return the model with input and output names; raises EdgeAnswerError if its metadata does not fit."""
+def check_metadata(remote: Remote, body: bytes) -> Remote:
+    """Return the model with the tensor names in its metadata, JSON in `body`. Raises EdgeAnswerError for a mismatch."""
     try:
         metadata = json.loads(body)
-        inputs = {one["name"]: one for one in metadata["inputs"]}
-        outputs = {one["name"]: one for one in metadata["outputs"]}
-        sent = inputs[remote.input_name or next(iter(inputs))]
-        output_spec = outputs[output_of(remote) or next(iter(outputs))]
+        inputs = {tensor["name"]: tensor for tensor in metadata["inputs"]}
+        outputs = {tensor["name"]: tensor for tensor in metadata["outputs"]}
+        input_spec = inputs[remote.input_name or next(iter(inputs))]
+        output_spec = outputs[requested_output(remote) or next(iter(outputs))]
         datatype = "BYTES" if remote.input == "encoded" else "FP32"
-        if sent["datatype"] != datatype:
-            raise EdgeAnswerError(f"{remote.name} takes {sent['datatype']}, but the configuration sends it {datatype}")
+        if (taken := input_spec["datatype"]) != datatype:
+            raise EdgeAnswerError(f"{remote.name} takes {taken}, but the configuration sends it {datatype}")
         if remote.output != "ranked":
             numbers = output_spec["shape"][-1]
             expected = len(remote.wnids if remote.places is None else remote.places)
             if numbers not in (expected, -1):
                 raise EdgeAnswerError(f"{remote.name} returns {numbers} numbers, but has {expected} labels")
-        return msgspec.structs.replace(remote, input_name=sent["name"], output_name=output_spec["name"])
+        return msgspec.structs.replace(remote, input_name=input_spec["name"], output_name=output_spec["name"])
     except (*UNREADABLE, StopIteration) as error:
-        names = f"input {remote.input_name or 'any'}, output {output_of(remote) or 'any'}"
+        names = f"input {remote.input_name or 'any'}, output {requested_output(remote) or 'any'}"
         raise EdgeAnswerError(f"{remote.name} has no {names} ({type(error).__name__}: {error})") from None
 
 
-def output_of(remote: Remote) -> str | None:
-    """Return the name of the requested output, None if the model has only one."""
+def requested_output(remote: Remote) -> str | None:
+    """Return the name of the output to request, None if the model has only one."""
     return remote.output_name or ("top_k" if remote.output == "ranked" else None)
 
 
-def request(
+def encode_request(
     remote: Remote, payload: bytes, shape: list[int] | None, *, is_binary: bool = True
 ) -> tuple[list[bytes], dict[str, str]]:
-    """Return the parts of a request's body and its headers. is_binary: False sends a tensor as JSON numbers."""
+    """Return a request's body in parts, and its HTTP headers. shape: of a tensor. is_binary: False sends it as JSON."""
     tensor: dict[str, Any]
     body_json: dict[str, Any]
     if not is_binary:
@@ -78,8 +77,7 @@ def request(
         binary, tensor = payload, {"datatype": "FP32", "shape": shape}
     tensor |= {"name": remote.input_name or "image", "parameters": {"binary_data_size": len(binary)}}
     body_json = {"inputs": [tensor]}
-    output_name = output_of(remote)
-    if output_name is not None:
+    if (output_name := requested_output(remote)) is not None:
         body_json["outputs"] = [{"name": output_name, "parameters": {"binary_data": remote.output != "ranked"}}]
     else:
         body_json["parameters"] = {"binary_data_output": True}
@@ -89,16 +87,19 @@ def request(
     return [head, binary], {LENGTH_HEADER: str(len(head)), "Content-Type": "application/octet-stream"}
 
 
-def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[np.float32], float | None]:
-    """Return a reply's numbers (classes,) float32, finite, and the server's own time in ms (None: not reported).
+def decode_reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[np.float32], float | None]:
+    """Return the numbers in a reply, (classes,) float32, finite, and the server's own time in ms (None: not reported).
 
-    A ranking server's numbers are probabilities. Raises EdgeAnswerError if the reply is invalid.
+    json_bytes: length of the JSON before the binary part of the body, None if all is JSON. A "ranked" output is
+    returned as probabilities. Raises EdgeAnswerError if the reply is invalid.
     """
     try:
         answer = json.loads(body if json_bytes is None else body[:json_bytes])
-        output_name = output_of(remote)
-        (output,) = (one for one in answer["outputs"] if output_name in (None, one["name"]))
-        numbers = _ranked(remote, output) if remote.output == "ranked" else _vector(output, body, json_bytes)
+        output_name = requested_output(remote)
+        (output,) = (tensor for tensor in answer["outputs"] if output_name in (None, tensor["name"]))
+        numbers = (
+            _decode_ranking(remote, output) if remote.output == "ranked" else _decode_tensor(output, body, json_bytes)
+        )
         server_ms = answer.get("parameters", {}).get("total_ms")
         is_time = isinstance(server_ms, (int, float)) and 0 <= server_ms < float("inf")
         server_ms = float(server_ms) if is_time else None
@@ -119,7 +120,8 @@ def reply(remote: Remote, body: bytes, json_bytes: int | None) -> tuple[NDArray[
     return numbers, server_ms
 
 
-def _vector(output: Mapping[str, Any], body: bytes, json_bytes: int | None) -> NDArray[np.float32]:
+def _decode_tensor(output: Mapping[str, Any], body: bytes, json_bytes: int | None) -> NDArray[np.float32]:
+    """Return the numbers of an output tensor, from the JSON or the binary part of the body."""
     if output["datatype"] != "FP32":
         raise EdgeAnswerError(f"the output is {output['datatype']}, and not FP32")
     size = output.get("parameters", {}).get("binary_data_size")
@@ -128,8 +130,8 @@ def _vector(output: Mapping[str, Any], body: bytes, json_bytes: int | None) -> N
     return np.frombuffer(body, "<f4", size // 4, json_bytes).astype(np.float32)
 
 
-def _ranked(remote: Remote, output: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return ranked entries as a vector; classes without an entry share the rest of the probability."""
+def _decode_ranking(remote: Remote, output: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Return probabilities (classes,) from ranked entries; classes without an entry share the rest evenly."""
     number_of = {wnid: number for number, wnid in enumerate(remote.wnids)}
     ranked: dict[int, float] = {}
     for entry in output["data"]:

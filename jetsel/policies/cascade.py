@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration, Cascades, Part, Rung
+from jetsel.artefact.calibration import Calibration, CascadeFacts, PolicyPart, Rung
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Table, TriedPoint, columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
@@ -139,12 +139,12 @@ class CascadeKind(Kind):
         points = {fitted: TriedPoint(*replay_cascade(fitted, held.outputs)) for fitted in set(learned.cascades)}
         return [points[fitted] for fitted in learned.cascades]
 
-    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> Part:
+    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
         """Store the cascades of the chosen budgets."""
         front = tuple(learned.rungs(place) for place in chosen.front)
-        return Part(Cascades(learned.rungs(chosen.cascade), front))
+        return PolicyPart(CascadeFacts(learned.rungs(chosen.cascade), front))
 
-    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+    def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return all offered cascades by name. Raises ValueError if the calibration lacks a model of a rung."""
         by_name = {NAME: part.facts.cascade} | {f"{NAME}:{n}": rungs for n, rungs in enumerate(part.facts.front, 1)}
         for name, rungs in by_name.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part, Paths, Rung
+from jetsel.artefact.calibration import Calibration, ChainFacts, PolicyPart, Rung
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.cascade import Cascade, check_rungs, rungs_of
@@ -114,7 +114,7 @@ class ChainKind(Kind):
         table = select_paths(train.outputs, near).take(drawn)
         return LearnedPaths(train.models, table, train.features[drawn], train.feature_names)
 
-    def fitted(self, learned: LearnedPaths, chosen: ChosenReading) -> Part:
+    def fitted(self, learned: LearnedPaths, chosen: ChosenReading) -> PolicyPart:
         """Store the paths, the scaled features, and the result of each path on each image."""
         rows = learned.of(chosen.features)
         scaling = fit_scaling(rows)
@@ -122,7 +122,7 @@ class ChainKind(Kind):
         paths = tuple(
             rungs_of(names, path.thresholds[:-1]) for names, path in zip(rungs, learned.table.paths, strict=True)
         )
-        facts = Paths(
+        facts = ChainFacts(
             paths,
             chosen.features,
             min(chosen.k, len(rows)),
@@ -136,11 +136,11 @@ class ChainKind(Kind):
             "right": learned.table.right,
             "goes_on": learned.table.ran.sum(axis=2) > 1,
         }
-        return Part(facts, arrays)
+        return PolicyPart(facts, arrays)
 
-    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+    def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return one policy for each price; all share the neighbours."""
-        facts: Paths = part.facts
+        facts: ChainFacts = part.facts
         for rungs in facts.paths:
             check_rungs(self.name, rungs, calibration)
         scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.calibration import Calibration, PolicyPart
 from jetsel.policies.policy import Policy
 from jetsel.premodel.cascades import FittedCascade, Outputs, fit_cascades, log_softmax
 
@@ -101,11 +101,11 @@ class Kind(ABC):
         return []
 
     @abstractmethod
-    def fitted(self, learned: Any, chosen: Any) -> Part:
+    def fitted(self, learned: Any, chosen: Any) -> PolicyPart:
         """Return the part to store. chosen: choices made on held-out images, such as the place of a point."""
 
     @abstractmethod
-    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+    def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return the policies by name.
 
         Raises ValueError, TypeError or LookupError if the part does not fit the calibration.

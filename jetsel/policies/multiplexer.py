@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Part, Priced
+from jetsel.artefact.calibration import Calibration, MultiplexerFacts, PolicyPart
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.policies.kind import Kind, Table, TriedPoint
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps, run_or_fall_back
@@ -259,11 +259,11 @@ class MultiplexerKind(Kind):
             points.append(TriedPoint(held.right[rows, which], ran))
         return points
 
-    def fitted(self, learned: LearnedMultiplexer, chosen: Any) -> Part:
+    def fitted(self, learned: LearnedMultiplexer, chosen: Any) -> PolicyPart:
         """Store the network and the chosen price."""
-        return Part(Priced(float(learned.prices[chosen])), learned.readout.weights)
+        return PolicyPart(MultiplexerFacts(float(learned.prices[chosen])), learned.readout.weights)
 
-    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+    def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return the policy. Raises ValueError if the network predicts for another number of models."""
         models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
         readout = Readout({name: part.arrays[name] for name in NAMES})

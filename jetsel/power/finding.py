@@ -23,11 +23,11 @@ _IN_CHECKOUT = Path(__file__).parents[2] / "calibration" / "boards"
 
 
 class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One board of the table.
+    """One entry of the table of boards, a TOML file in calibration/boards: how to find a board's total power.
 
-    name: as in `[power] board`. title, note: for people. compatible: words in the device tree's property of that name,
-    boards by number (p3310 also matches p3310-1000). total: the rails whose sum is its total. parts: rail -> the rails
-    that it contains.
+    name: value of `[power] board`. title, note: texts for people. compatible: words that identify the board in the
+    device tree's `compatible` (p3310 also matches p3310-1000). total: names of the rails whose sum is the power of the
+    whole board. parts: rail -> the rails that it feeds, which must not be added to it.
     """
 
     name: str
@@ -40,16 +40,16 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def boards() -> dict[str, Board]:
-    """Return every board by its name."""
+    """Return the table of boards by name, read once."""
     folder = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
     read = [msgspec.toml.decode(path.read_bytes(), type=Board) for path in sorted(folder.glob("*.toml"))]
     return {board.name: board for board in read}
 
 
-def recognise(root: Path) -> Board | None:
-    """Return the board of this root of sysfs, None if the table does not have it."""
-    words = set(re.split(r"[\0,+\s]+", sysfs.text(root / "firmware/devicetree/base/compatible").lower()))
-    return next((board for board in boards().values() if any(_names(key, words) for key in board.compatible)), None)
+def recognise_board(root: Path) -> Board | None:
+    """Return the board that the device tree below `root` (of sysfs) names, None if the table does not have it."""
+    words = set(re.split(r"[\0,+\s]+", sysfs.read_text(root / "firmware/devicetree/base/compatible").lower()))
+    return next((board for board in boards().values() if any(_matches(key, words) for key in board.compatible)), None)
 
 
 def no_such_board(name: str) -> str:
@@ -57,12 +57,13 @@ def no_such_board(name: str) -> str:
     return f"power.board: there is no board {name!r}; known: {', '.join(boards())}"
 
 
-def _names(key: str, words: Collection[str]) -> bool:
+def _matches(key: str, words: Collection[str]) -> bool:
+    """Return whether one of the words is the board number `key`, alone or with a revision after a dash."""
     return any(word == key or word.startswith(f"{key}-") for word in words)
 
 
 class PowerSettings(Protocol):
-    """The settings that `jetsel.base.config.Power` describes; this package imports no settings."""
+    """The table [power] of the settings, see `jetsel.base.config.Power`; a protocol, as power imports no settings."""
 
     @property
     def sensor(self) -> str: ...  # noqa: D102
@@ -82,10 +83,11 @@ class PowerSettings(Protocol):
 
 @dataclass(frozen=True)
 class FoundRails:
-    """Every readable rail, with files open until `close`.
+    """The power rails of this machine, with their files open until `close`.
 
-    board: None if unknown. total: the rails whose sum is the board's total; if there is none, () with a `reason` that
-    names the repair.
+    board: entry in the table of boards, None if unknown. rails: every readable rail. total: those whose sum is the
+    power of the whole board; () if they are unknown or unreadable, and `reason` then names the repair. dropped: rails
+    that cannot be read, each with a reason.
     """
 
     board: Board | None
@@ -96,12 +98,12 @@ class FoundRails:
 
     @property
     def board_name(self) -> str | None:
-        """Name of the board in the table."""
+        """Name of the board in the table, None if unknown."""
         return None if self.board is None else self.board.name
 
     @property
     def total_of(self) -> tuple[str, ...]:
-        """Names of the rails of the total."""
+        """Names of the rails in `total`."""
         return tuple(rail.name for rail in self.total)
 
     def close(self) -> None:
@@ -110,26 +112,27 @@ class FoundRails:
             rail.close()
 
 
-def find(power: PowerSettings) -> FoundRails:
-    """Find and open the sensors that `power` selects.
+def find_rails(power: PowerSettings) -> FoundRails:
+    """Find and open the rails of the sensors that the settings select.
 
-    Nothing is raised: missing or faulty sensors and errors that `check` would report become reasons.
+    Nothing is raised: missing or faulty sensors, and errors that `check_board` would raise, become reasons.
     """
     root = root_of(power.sysfs)
-    detected = _together(_sensors(power, root))
-    board = recognise(root) if power.board is None else boards().get(power.board)
-    names, reason = choose(power, board, detected)
+    detected = _merge(_detect_sensors(power, root))
+    board = recognise_board(root) if power.board is None else boards().get(power.board)
+    names, reason = choose_total(power, board, detected)
     total = tuple(rail for rail in detected.rails if rail.name in names)
     return FoundRails(board, detected.rails, total, detected.dropped, reason)
 
 
-def check(power: PowerSettings) -> None:
-    """Raise ConfigError with the key if the configuration names an unknown board."""
+def check_board(power: PowerSettings) -> None:
+    """Raise ConfigError with the key if `[power] board` names a board that the table does not have."""
     if power.board is not None and power.board not in boards():
         raise ConfigError(no_such_board(power.board))
 
 
-def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
+def _detect_sensors(power: PowerSettings, root: Path) -> list[Detected]:
+    """Return the rails of the configured sensor; "auto" prefers a board's chips to RAPL, the processor's counters."""
     kinds: dict[str, Callable[[], Detected]] = {
         "ina3221": lambda: ina3221.detect(root, power.labels),
         "ina238": lambda: monitor.detect(root, power.labels),
@@ -143,74 +146,74 @@ def _sensors(power: PowerSettings, root: Path) -> list[Detected]:
     return [rapl.detect(root)]
 
 
-def _together(all_detected: Iterable[Detected]) -> Detected:
-    """Return the rails of all sensors, each name once; a second rail of the same name is closed and dropped."""
+def _merge(all_detected: Iterable[Detected]) -> Detected:
+    """Return the rails of all sensors as one; if two have the same name, the second is closed and dropped."""
     rails: dict[str, Rail] = {}
     whole = Detected()
     for detected in all_detected:
-        again = []
+        duplicates = []
         for rail in detected.rails:
             first = rails.setdefault(rail.name, rail)
             if first is not rail:
                 rail.close()
                 why = f"{rail.where} has the same name as {first.where}; give it another one under [power] labels"
-                again.append(DroppedRail(rail.name, why))
+                duplicates.append(DroppedRail(rail.name, why))
         total, parts = whole.total + detected.total, {**whole.parts, **detected.parts}
-        whole = Detected(tuple(rails.values()), (*whole.dropped, *detected.dropped, *again), total, parts)
+        whole = Detected(tuple(rails.values()), (*whole.dropped, *detected.dropped, *duplicates), total, parts)
     return whole
 
 
 WHOLE_INPUTS = ("VIN", "VDD_IN", "POM_5V_IN")
 """Rails that are the whole input of every Jetson that has them: jetson-stats issue 51 and pull request 900."""
 
-_EXAMPLE = '[power] total = ["VDD_IN"]'
 
+def choose_total(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
+    """Return the rails whose sum is the board's power, and None; or (), and why they are unknown with the repair.
 
-def choose(power: PowerSettings, board: Board | None, detected: Detected) -> tuple[tuple[str, ...], str | None]:
-    """Return the names of the rails of the total and None; if there is no total, () and the reason with the repair.
-
-    The first of these decides: [power] total; the sensor itself (processor packages); the table of boards; a single
-    rail that is known as a whole input. detected: rails of all sensors.
+    The first of these decides: [power] total; the sensor (RAPL knows its packages); the table of boards; a rail in
+    WHOLE_INPUTS, if there is exactly one. board: entry in the table, None if unknown. detected: rails of all sensors.
     """
     if power.board is not None and board is None:
         return (), no_such_board(power.board)
     if not detected.rails:
-        return (), _why_no_rail(power, detected.dropped)
+        return (), _no_rail_reason(power, detected.dropped)
     rails = [rail.name for rail in detected.rails]
-    names, said_by = _configured(power, board, detected, {*rails, *(each.name for each in detected.dropped)})
+    names, source = _named_total(power, board, detected, {*rails, *(rail.name for rail in detected.dropped)})
     if not names:
         unknown = f"it is not known which of {', '.join(rails)} make the total"
-        return (), f"{unknown}; set [power] total in jetsel.toml, as {_EXAMPLE}"
+        return (), f'{unknown}; set [power] total in jetsel.toml, as [power] total = ["VDD_IN"]'
     parts: dict[str, Collection[str]] = {**detected.parts, **(board.parts if board is not None else {})}
-    reason = _missing(names, said_by, rails, detected.dropped) or _twice(names, parts)
+    reason = _missing_reason(names, source, rails, detected.dropped) or _counted_twice_reason(names, parts)
     return ((), reason) if reason is not None else (names, None)
 
 
-def _configured(
-    power: PowerSettings, board: Board | None, detected: Detected, every: Collection[str]
+def _named_total(
+    power: PowerSettings, board: Board | None, detected: Detected, rail_names: Collection[str]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the rails of the total, each once, and the source of this choice; () if there is none."""
+    """Return the names of the total's rails, () if unknown, and who names them. rail_names: all, even dropped ones."""
     if power.total:
         return tuple(dict.fromkeys(power.total)), "[power] total"
     if detected.total:
         return tuple(dict.fromkeys(detected.total)), "the sensor"
-    whole = tuple(name for name in WHOLE_INPUTS if name in every)
-    if board is not None and (len(whole) != 1 or any(name in every for name in board.total)):
+    inputs = tuple(name for name in WHOLE_INPUTS if name in rail_names)
+    if board is not None and (len(inputs) != 1 or any(name in rail_names for name in board.total)):
         return tuple(board.total), f"the table of {board.name}"
-    return (whole if len(whole) == 1 else ()), "its name"
+    return (inputs if len(inputs) == 1 else ()), "its name"
 
 
-def _missing(
-    names: Collection[str], said_by: str, rails: Collection[str], dropped: Collection[DroppedRail]
+def _missing_reason(
+    names: Collection[str], source: str, rails: Collection[str], dropped: Collection[DroppedRail]
 ) -> str | None:
+    """Return why a rail of the total is not among the readable `rails`, None if all are. source: names the total."""
     for name in names:
         if name not in rails:
-            why = next((each.reason for each in dropped if each.name == name), f"the rails are {', '.join(rails)}")
-            return f"{name} is part of the total, according to {said_by}, but is not read: {why}"
+            why = next((rail.reason for rail in dropped if rail.name == name), f"the rails are {', '.join(rails)}")
+            return f"{name} is part of the total, according to {source}, but is not read: {why}"
     return None
 
 
-def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str | None:
+def _counted_twice_reason(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str | None:
+    """Return which rail would be counted twice, None if none: it and a rail that contains it are in the total."""
     for whole in names:
         part = next((part for part in parts.get(whole, ()) if part in names), None)
         if part is not None:
@@ -218,22 +221,22 @@ def _twice(names: Collection[str], parts: Mapping[str, Collection[str]]) -> str 
     return None
 
 
-def _why_no_rail(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
-    """Return why there is no rail, and the repair."""
+def _no_rail_reason(power: PowerSettings, dropped: Collection[DroppedRail]) -> str:
+    """Return why no rail can be read, and the repair."""
     if power.sensor == "none":
         return '[power] sensor is "none"; "auto" searches for sensors'
     if dropped:
-        return "no rail can be read: " + "; ".join(f"{each.name}: {each.reason}" for each in dropped)
+        return "no rail can be read: " + "; ".join(f"{rail.name}: {rail.reason}" for rail in dropped)
     kinds = "INA3221, INA238 or RAPL" if power.sensor == "auto" else power.sensor.upper()
     return f"no power sensor ({kinds}) under {power.sysfs}: name the tree that has it in [power] sysfs"
 
 
 TOTAL = "total"
-"""Name in `dropped` of the missing total."""
+"""Name that stands for the total in PowerReading.dropped if it is unknown."""
 
 
 class RailPower(msgspec.Struct, frozen=True):
-    """One rail. volts, amps: None if the sensor does not measure them."""
+    """One reading of one rail. volts, amps: None if the sensor does not measure them."""
 
     name: str
     watts: float
@@ -242,7 +245,7 @@ class RailPower(msgspec.Struct, frozen=True):
 
 
 class PowerReading(msgspec.Struct, frozen=True):
-    """Power at one moment. total_w: None, and total_of empty, if there is no total; `dropped` then has the reason."""
+    """Power at one moment. total_w: of the whole board; if unknown, None, and `dropped` has the reason."""
 
     board: str | None
     rails: list[RailPower]
@@ -251,8 +254,8 @@ class PowerReading(msgspec.Struct, frozen=True):
     dropped: list[DroppedRail]
 
 
-def take(found_rails: FoundRails) -> PowerReading:
-    """Read every rail once. A rail that fails is dropped, as is a total that contains it."""
+def read_power(found_rails: FoundRails) -> PowerReading:
+    """Read every rail once; a rail that fails is reported as dropped, and so is a total that contains it."""
     rails: dict[str, RailPower] = {}
     dropped = list(found_rails.dropped)
     for rail in found_rails.rails:
@@ -264,9 +267,8 @@ def take(found_rails: FoundRails) -> PowerReading:
     lost = [name for name in found_rails.total_of if name not in rails]
     if lost:
         reason = f"{', '.join(lost)} could not be read just now"
+    board, readings = found_rails.board_name, list(rails.values())
     if reason is not None:
-        return PowerReading(
-            found_rails.board_name, list(rails.values()), None, [], [*dropped, DroppedRail(TOTAL, reason)]
-        )
+        return PowerReading(board, readings, None, [], [*dropped, DroppedRail(TOTAL, reason)])
     total_w = round(sum(rails[name].watts for name in found_rails.total_of), 6)  # rails are in whole microwatts
-    return PowerReading(found_rails.board_name, list(rails.values()), total_w, list(found_rails.total_of), dropped)
+    return PowerReading(board, readings, total_w, list(found_rails.total_of), dropped)

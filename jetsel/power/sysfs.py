@@ -10,10 +10,10 @@ from jetsel.power.sensors.rail import RailError
 _LONGEST_NAME = 64
 
 
-class Number:
-    """A file with one integer. It stays open, so that each reading is one system call.
+class NumberFile:
+    """A kernel file with one integer. It stays open, so that each reading is one system call.
 
-    The first reading opens it, and so does the one after a failure, since a driver that was bound again has a new file.
+    The first reading opens it, and so does the one after a failure: a driver that was loaded again has a new file.
     """
 
     __slots__ = ("_fd", "path")
@@ -43,15 +43,15 @@ class Number:
             self._fd = -1
 
 
-def number(path: Path | str) -> int | None:
-    """Return the integer in a file, None if there is none."""
+def read_int(path: Path | str) -> int | None:
+    """Return the integer in a file, None if it is unreadable or has none."""
     try:
-        return int(text(path))
+        return int(read_text(path))
     except ValueError:
         return None
 
 
-def text(path: Path | str) -> str:
+def read_text(path: Path | str) -> str:
     """Return a file's text without blanks and zero bytes at its ends; "" if it is unreadable."""
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # hundreds are read each second, so use the fast way
@@ -60,7 +60,7 @@ def text(path: Path | str) -> str:
         return ""
 
 
-def names(folder: Path | str) -> list[str]:
+def list_names(folder: Path | str) -> list[str]:
     """Return the sorted names in a folder; [] if it cannot be listed."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208  # names are enough

@@ -68,7 +68,7 @@ def choose(
             candidate = find()
             if candidate is None:
                 continue
-            calibration = candidate.usable()
+            calibration = candidate.usable_calibration()
             policies = offered(calibration, family, models, config.edge.models)
         except CalibrationError as fault:
             refused.append(f"number {candidate.number}: {fault}" if candidate and candidate.number else str(fault))
@@ -81,7 +81,7 @@ def choose(
         number = None if candidate.number == installed.SHIPPED else candidate.number
         sha256 = candidate.sha256
         identity = None if sha256 is None else CalibrationIdentity(number, calibration.created, sha256)
-        return CalibrationInUse(calibration, policies, candidate.called, "; ".join(refused) or None, identity)
+        return CalibrationInUse(calibration, policies, candidate.description, "; ".join(refused) or None, identity)
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
     return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=unchanged_models)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jetsel.base.config import parse
-from jetsel.power.finding import find
+from jetsel.power.finding import find_rails
 from tests.kernel.chips import BACK, BUSY, SHUNTS_UOHM, ina238, ina3221, write_words
 
 BUSES = Path("/sys/bus/i2c/devices")
@@ -31,7 +31,7 @@ def three_channels(bus: int) -> dict[str, Any]:
     config = f'[power]\nlabels = {{ {labels} }}\ntotal = ["VDD_IN"]\n'
     seen = {"listing": listing(folder), "power": power(config)}
 
-    found = find(parse(config).power)
+    found = find_rails(parse(config).power)
     (rail,) = found.total
     before_uw = rail.read_uw()
     write_words(bus, 0x40, ina3221(BACK))

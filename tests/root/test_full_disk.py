@@ -49,7 +49,7 @@ def leave(folder: Path, free_bytes: int) -> None:
 
 def assert_untouched(disk: Path) -> None:
     found = current(disk, "starter")
-    assert found.usable().created == "old"
+    assert found.usable_calibration().created == "old"
     assert [one.number for one in history(disk, "starter")] == [1]
     assert sorted(entry.name for entry in (disk / "starter").iterdir()) == ["1", "current"]
 
@@ -70,7 +70,7 @@ def test_wherever_the_space_ends_the_installed_one_stays(disk: Path) -> None:
             break
     assert refused >= needed // PAGE
     found = current(disk, "starter")
-    assert (found.number, found.usable().created) == (2, "new")
+    assert (found.number, found.usable_calibration().created) == (2, "new")
 
 
 def test_a_reviewed_image_for_which_there_is_no_space_stays_where_it_is(disk: Path, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jetsel.base.config import Power
-from jetsel.power.idle import Idle, save
-from jetsel.power.machine import BoardFacts, look
+from jetsel.power.idle import IdlePower, save_idle
+from jetsel.power.machine import BoardFacts, read_facts
 from tests.data.sysfs_trees import write
 from tests.system.daemons import Peer
 from tests.waiting import until
@@ -40,11 +40,11 @@ class Board:
 
     def facts(self) -> BoardFacts:
         """What the board says of itself now."""
-        return look(Power(sysfs=str(self.sysfs)))
+        return read_facts(Power(sysfs=str(self.sysfs)))
 
     def calibrate(self, mean_w: float = IDLE_W) -> None:
         """Write down the idle power as `jetsel power calibrate` would find it here."""
-        idle = Idle(
+        idle = IdlePower(
             mean_w=mean_w,
             half_width_w=0.0,
             drift_w_per_min=0.0,
@@ -56,7 +56,7 @@ class Board:
             measured_at="2026-11-21T12:00:00Z",
             facts=self.facts(),
         )
-        save(idle, self.root / "idle")
+        save_idle(idle, self.root / "idle")
 
     def config(self, *more: str) -> str:
         lines = ("[power]", f'sysfs = "{self.sysfs}"', f'calibration = "{self.root / "idle"}"', *more)

@@ -64,7 +64,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def installed(folder: Path) -> Calibration:
     entry = current(folder / "calibrations", "starter")
     assert entry is not None
-    return entry.usable()
+    return entry.usable_calibration()
 
 
 class Home(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 from jetsel.artefact.calibration import Calibration, MeasuredEnergy
 from jetsel.artefact.coding import read
 from jetsel.artefact.installed import install
-from jetsel.power.machine import kept
+from jetsel.power.machine import comparable_facts
 from jetsel.zoo import STARTER
 from tests.data.sysfs_trees import tree
 from tests.system.boards import IDLE_W, Board, power_of, reads
@@ -33,7 +33,7 @@ def test_answers_have_calibrated_energies_and_the_sensor_says_what_they_add_up_t
     board.calibrate()
     board.power(8.0)
     folder = put_family(tmp_path / "cats", "cats", "cat-s", "cat-l")
-    calibrate(folder, "cats", machine=kept(board.facts()), energy=ENERGY)
+    calibrate(folder, "cats", machine=comparable_facts(board.facts()), energy=ENERGY)
     daemon = start(board.config(*models(folder)))
     peer = connect(daemon)
     until(lambda: power_of(peer)["idle_w"] == IDLE_W)

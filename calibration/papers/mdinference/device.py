@@ -17,8 +17,8 @@ from calibration.papers.mdinference.networks import Network, RecordedTimes
 from jetsel.base.config import Config
 from jetsel.base.errors import JetselError
 from jetsel.calibrate.record.recording import Recording
-from jetsel.edge.messages import AFTER_S, FEWEST, REFRESH_S, AskResult, Remote, State
-from jetsel.edge.models import AROUND_BYTES, EdgeRunner, remotes, runners
+from jetsel.edge.messages import FEWEST_TIMES, LATE_S, REFRESH_S, AskResult, Remote, State
+from jetsel.edge.models import OVERHEAD_BYTES, EdgeRunner, edge_runners, remote_models
 from jetsel.edge.runner import Delivery, EdgePayload
 from jetsel.edge.server import EdgeServer
 from jetsel.engines import CallerLimiter, Output
@@ -105,8 +105,8 @@ class SimulatedDevice:
             cost_ms = world.recording.costs_ms[name]
             queue.prior_ms = (cost_ms, SEEDED * cost_ms)
         if world.config is not None:
-            edge = _RecordedEdge(self, remotes(world.config, world.family))
-            for name, runner in runners(world.config, world.family, edge).items():
+            edge = _RecordedEdge(self, remote_models(world.config, world.family))
+            for name, runner in edge_runners(world.config, world.family, edge).items():
                 runs = _RecordedRunner(**{**vars(runner), "now": self.clock.now})
                 queues[name] = ModelQueue(name, None, runner=runs)
         self._driver = Driver(queues, 1, self.clock.now, self.clock)
@@ -200,7 +200,7 @@ class _RecordedEdge:
         self._numbers = itertools.count()
         self._under_way: dict[int, Delivery] = {}
         self._answered_s = dict.fromkeys(models, 0.0)
-        tries = math.ceil(FEWEST / len(models))
+        tries = math.ceil(FEWEST_TIMES / len(models))
         self._look([self._tried(name, models[name].probe) for name in models for _ in range(tries)], is_new=True)
 
     def server(self, model: str) -> EdgeServer:  # noqa: ARG002  # there is one
@@ -219,7 +219,7 @@ class _RecordedEdge:
         values = (np.log(seen.probabilities) if are_logits else seen.probabilities).astype("<f4").tobytes()
         result = structs.replace(self._result(model, len(photograph.payload), number), values=values)
         self._under_way[number] = deliver
-        if patience_ms is None or result.total_ms < patience_ms + AFTER_S * 1e3:
+        if patience_ms is None or result.total_ms < patience_ms + LATE_S * 1e3:
             due_s = self._device.clock.now() + result.total_ms / 1e3
             self._device.clock.at(due_s, partial(self._arrive, model, result))
         return number
@@ -236,7 +236,7 @@ class _RecordedEdge:
 
     def _look(self, tried: list[tuple[str, AskResult]], *, is_new: bool = False) -> None:
         """Take in a look at the server; the next tries the models that nobody asks."""
-        self._server.look_at(State(0, None, {}, tried, self._way_ms(0), is_new))
+        self._server.update(State(0, None, {}, tried, self._way_ms(0), is_new))
         self._device.clock.at(self._device.clock.now() + REFRESH_S, self._look_again)
 
     def _look_again(self) -> None:
@@ -250,10 +250,10 @@ class _RecordedEdge:
 
     def _result(self, model: str, payload_bytes: int, number: int = -1) -> AskResult:
         """Return what a request with this number of bytes takes now."""
-        sent_bytes, world = payload_bytes + AROUND_BYTES, self._device.world
+        sent_bytes, world = payload_bytes + OVERHEAD_BYTES, self._device.world
         server_ms = self._device.draw_ms(world.edge_factor * world.recording.costs_ms[model])
         total_ms = self._way_ms(sent_bytes) + server_ms
-        return AskResult(number, b"", None, sent_bytes, AROUND_BYTES, total_ms, server_ms)
+        return AskResult(number, b"", None, sent_bytes, OVERHEAD_BYTES, total_ms, server_ms)
 
     def _way_ms(self, sent_bytes: int) -> float:
         network = self._device.world.network

@@ -58,7 +58,7 @@ def predicted(
     """Return the rows of `predictions` for the family and the edge server of a configuration."""
     calibrations = read_site(config).calibrations(None)
     models, served = calibrations.served()
-    calibration, limits = calibrations.entry(None).usable(), limits_of(calibrations.config)
+    calibration, limits = calibrations.entry(None).usable_calibration(), limits_of(calibrations.config)
     device = (recording, models, list(served), calibration, calibrations.config, limits)
     return predictions(*device, networks, deadlines_ms, policies, around_ms, edge_factor, seed)
 

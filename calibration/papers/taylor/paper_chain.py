@@ -13,7 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
-from jetsel.artefact.calibration import Calibration, Part
+from jetsel.artefact.calibration import Calibration, PolicyPart
 from jetsel.base.errors import InDoubtError
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.kind import Kind, Table, columns
@@ -108,13 +108,13 @@ class PaperChainKind(Kind):
         linked = [train.models.index(model) for model in links]
         return Learned(links, optimum_votes(train.right[:, linked], train.costs[linked]), train.of(PAPER.features))
 
-    def fitted(self, learned: Learned, _chosen: Any) -> Part:
+    def fitted(self, learned: Learned, _chosen: Any) -> PolicyPart:
         """Store the links, and scaled features and votes of each image."""
         scaling = fit_scaling(learned.features)
         arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(learned.features)}
-        return Part(Links(learned.links), arrays | {"votes": learned.votes})
+        return PolicyPart(Links(learned.links), arrays | {"votes": learned.votes})
 
-    def make(self, part: Part, calibration: Calibration) -> dict[str, Policy]:
+    def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return the policy."""
         models: tuple[str, ...] = part.facts.models
         columns(models, calibration)

@@ -62,7 +62,7 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
     shipped = installed.shipped(family.calibration_folder, family.labels.sha256)
     used = installed.current(calibrations, family.name) or shipped
     if used is not None:
-        used.usable()
+        used.usable_calibration()
         names = [name for name in (MANIFEST, ARRAYS, ANSWERS) if (used.directory / name).is_file()]
         files |= {f"calibration/{name}": (used.directory / name).read_bytes() for name in names}
     return files, tuple(models)

@@ -18,7 +18,7 @@ from jetsel.artefact.calibration import (
     Confidence,
     ExpectedStatistics,
     MeasuredEnergy,
-    bins_of,
+    fit_bins,
 )
 from jetsel.calibrate.fit.chain import Lift, choose_reading, try_readings
 from jetsel.calibrate.fit.goal import Goal
@@ -205,4 +205,4 @@ def expected(recording: Recording, run: PolicyReplay, calibration: Calibration) 
             sure = np.exp(log_softmax(logits, calibration.temperatures[model])).max(axis=1)
             confidences[model] = Confidence(float(sure.mean()), float(sure.std()))
     columns = zip(recording.feature_names, recording.features.T, strict=True)
-    return ExpectedStatistics({name: bins_of(values) for name, values in columns}, confidences)
+    return ExpectedStatistics({name: fit_bins(values) for name, values in columns}, confidences)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetsel.artefact.calibration import Calibration
-from jetsel.artefact.promise import Missing, Promise, Promises
+from jetsel.artefact.promise import MissingPromise, Promise, Promises
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.judge.learn_then_test import (
     DELTA,
@@ -140,7 +140,7 @@ def promises_of(
         thresholds = [safe_threshold(scores, is_wrong, level, delta) for scores, is_wrong in tests]
         passed = [threshold for threshold in thresholds if threshold is not None]
         if len(passed) < len(tests):
-            missing.append(Missing(level, _needed(tests, split.recorded, level, delta)))
+            missing.append(MissingPromise(level, _needed(tests, split.recorded, level, delta)))
             continue
         threshold, (scores, is_wrong) = max(passed), tests[0]
         given = scores >= threshold

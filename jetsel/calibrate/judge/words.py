@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from jetsel.artefact.promise import Missing, Promises
+from jetsel.artefact.promise import MissingPromise, Promises
 from jetsel.calibrate.judge.findings import FittedChain
 
 SPACE = "\u00a0"  # non-breaking, so that a number stays with its unit
@@ -77,7 +77,7 @@ def level(wrong_at_most: float) -> str:
     return f"{100 * wrong_at_most:g} %"
 
 
-def why_missing(missing: Missing) -> str:
+def why_missing(missing: MissingPromise) -> str:
     """Return why a level cannot be promised: 'it needs about 480 images in all', rounded up to two digits."""
     if missing.images is None:
         return "too many of the surest answers are wrong, and more images would not help"

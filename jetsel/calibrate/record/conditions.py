@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from jetsel import __version__
-from jetsel.power.idle import processor
+from jetsel.power.idle import read_processor_times
 from jetsel.power.machine import ClockReading, Fact, Known, Machine, clocks, throttling
 from jetsel.power.sysfs import root_of
 
@@ -108,7 +108,7 @@ class NoiseMonitor:
         self._sysfs = root_of(str(sysfs))
         self._now = now
         self._own_s = own_s
-        self._at_start = (now(), own_s(), processor(self._root))
+        self._at_start = (now(), own_s(), read_processor_times(self._root))
         self._lowest: dict[str, float] = {}  # CPU and GPU -> lowest share of the highest clock
         self._hot: str | None = None
 
@@ -119,7 +119,7 @@ class NoiseMonitor:
             if read:  # idle cores slow down, so the fastest core is the busy one
                 share = max(clock.share for clock in read)
                 self._lowest[name] = min(share, self._lowest.get(name, share))
-        self._hot = self._hot or next(iter(throttling.hot(self._sysfs)), None)
+        self._hot = self._hot or next(iter(throttling.hot_zones(self._sysfs)), None)
 
     def reason(self) -> str | None:
         """Return why times since the start are unreliable, None if nothing was found."""
@@ -134,7 +134,7 @@ class NoiseMonitor:
 
     def _shares_reason(self) -> list[str]:
         began, own_began, then = self._at_start
-        now, elapsed = processor(self._root), self._now() - began
+        now, elapsed = read_processor_times(self._root), self._now() - began
         if now is None or then is None or elapsed <= 0:
             return []
         others = (now.busy_s - then.busy_s - (self._own_s() - own_began)) / elapsed

@@ -13,7 +13,7 @@ from jetsel.calibrate.record.bench import Bench, EnergyPlan
 from jetsel.calibrate.record.conditions import NOISY_SHARE
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.workers import Stop
-from jetsel.power.integration import FEWEST
+from jetsel.power.integration import FEWEST_VALUES
 from jetsel.power.meter import Meter
 
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -137,9 +137,9 @@ class Windows:
         if reading.energy_mj is not None:
             series.add(reading.energy_mj, duration_ms, count)
             return
-        can_grow = reading.samples < FEWEST and self._window_s < self._plan.longest_window_s
+        can_grow = reading.samples < FEWEST_VALUES and self._window_s < self._plan.longest_window_s
         if can_grow:
-            fitting = self._window_s * SPARE * FEWEST / max(1, reading.samples)
+            fitting = self._window_s * SPARE * FEWEST_VALUES / max(1, reading.samples)
             self._window_s = min(self._plan.longest_window_s, fitting)
         if not can_grow or reading.samples == 0:
             series.fail(reading.reason)

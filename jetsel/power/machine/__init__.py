@@ -5,12 +5,12 @@ from jetsel.power.machine.facts import (
     ClockReading,
     Fact,
     Known,
+    comparable_facts,
     differences,
-    kept,
-    restored,
+    restore_facts,
     throttled,
 )
-from jetsel.power.machine.machine import Machine, look
+from jetsel.power.machine.machine import Machine, read_facts
 
 __all__ = [
     "BoardFacts",
@@ -18,9 +18,9 @@ __all__ = [
     "Fact",
     "Known",
     "Machine",
+    "comparable_facts",
     "differences",
-    "kept",
-    "look",
-    "restored",
+    "read_facts",
+    "restore_facts",
     "throttled",
 ]

@@ -18,37 +18,37 @@ _LOADS = ("devices/gpu.0/load", "devices/platform/gpu.0/load")  # L4T's links to
 
 
 def cores(root: Path) -> Fact:
-    """Return the running CPU cores. root: of sysfs, here and below."""
-    online = sysfs.text(root / "devices/system/cpu/online")
+    """Return the running CPU cores, such as "0-5". root: of sysfs, in every function of this file."""
+    online = sysfs.read_text(root / "devices/system/cpu/online")
     return Fact(online) if online else Fact(None, "no devices/system/cpu/online")
 
 
 def cpu(root: Path) -> Known[list[ClockReading]]:
-    """Return the clock of each running cluster of cores, named by its first core; cpufreq reports kHz."""
+    """Return the clock of each running cluster of CPU cores, named by its first core; cpufreq reports kHz."""
     cpufreq = root / "devices/system/cpu/cpufreq"
-    policies = [name for name in sysfs.names(cpufreq) if name.startswith("policy")]
-    read = [_clock(name.replace("policy", "cpu"), cpufreq / name, "scaling_", 1e3) for name in policies]
-    return _known(read, "no cpufreq")
+    policies = [name for name in sysfs.list_names(cpufreq) if name.startswith("policy")]
+    readings = [_clock(name.replace("policy", "cpu"), cpufreq / name, "scaling_", 1e3) for name in policies]
+    return _or_reason(readings, "no cpufreq")
 
 
 def gpu(root: Path) -> Known[list[ClockReading]]:
     """Return the clock of each GPU; devfreq reports Hz."""
-    return _known([_clock(folder.name, folder, "", 1e6) for folder in _gpus(root)], "no devfreq GPU")
+    return _or_reason([_clock(folder.name, folder, "", 1e6) for folder in _gpus(root)], "no devfreq GPU")
 
 
 def gpu_load(root: Path) -> Known[float]:
-    """Return the GPU's load, 0 to 1. L4T reports it per mille (NVIDIA's nvgpu driver, `load`)."""
+    """Return the GPU's load, 0 to 1. L4T, NVIDIA's Linux, reports it per mille (nvgpu driver, `load`)."""
     for path in (*(folder / "device/load" for folder in _gpus(root)), *(root / load for load in _LOADS)):
-        per_mille = sysfs.number(path)
+        per_mille = sysfs.read_int(path)
         if per_mille is not None:
             return Known(per_mille / 1000)
     return Known(None, "no load file of a GPU")
 
 
 def pinned(cpus: Known[list[ClockReading]], gpus: Known[list[ClockReading]]) -> Known[bool]:
-    """Return whether jetson_clocks seems to hold these clocks: each one's lowest allowed value is its highest.
+    """Return whether the tool jetson_clocks seems to fix all clocks: each lowest allowed value equals the highest.
 
-    jetson_clocks sets them like this; its own state needs root. A power mode that allows one frequency looks the same.
+    Its own state needs root. A power mode that allows a single frequency looks the same.
     """
     clocks = [*(cpus.value or ()), *(gpus.value or ())]
     if not cpus.value:
@@ -59,13 +59,14 @@ def pinned(cpus: Known[list[ClockReading]], gpus: Known[list[ClockReading]]) -> 
 
 
 def _gpus(root: Path) -> list[Path]:
+    """Return the devfreq folder of each GPU."""
     devfreq = root / "class/devfreq"
-    return [devfreq / name for name in sysfs.names(devfreq) if name.endswith(GPU_NAMES)]
+    return [devfreq / name for name in sysfs.list_names(devfreq) if name.endswith(GPU_NAMES)]
 
 
 def _clock(name: str, folder: Path, prefix: str, per_mhz: float) -> ClockReading | None:
-    """Return a clock, None if it cannot be read because its cores do not run. prefix: of the names of its files."""
-    now, lowest, highest = (sysfs.number(folder / f"{prefix}{which}_freq") for which in ("cur", "min", "max"))
+    """Return a clock, None if its cores do not run. prefix: of its files' names. per_mhz: their unit, per MHz."""
+    now, lowest, highest = (sysfs.read_int(folder / f"{prefix}{which}_freq") for which in ("cur", "min", "max"))
     if now is None or not highest:
         return None
     return ClockReading(
@@ -73,10 +74,10 @@ def _clock(name: str, folder: Path, prefix: str, per_mhz: float) -> ClockReading
         now_mhz=now / per_mhz,
         lowest_mhz=None if lowest is None else lowest / per_mhz,
         highest_mhz=highest / per_mhz,
-        governor=sysfs.text(folder / f"{prefix}governor") or None,
+        governor=sysfs.read_text(folder / f"{prefix}governor") or None,
     )
 
 
-def _known(read: Iterable[ClockReading | None], reason: str) -> Known[list[ClockReading]]:
-    clocks = [clock for clock in read if clock is not None]
+def _or_reason(readings: Iterable[ClockReading | None], reason: str) -> Known[list[ClockReading]]:
+    clocks = [clock for clock in readings if clock is not None]
     return Known(clocks) if clocks else Known(None, reason)

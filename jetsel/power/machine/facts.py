@@ -1,4 +1,4 @@
-"""Facts about a board as JSON values, each with a value or a reason, and the differences between two states."""
+"""The state of a board as facts, each a value or the reason why it is unknown, and comparisons of two states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Known(Struct, Generic[T], frozen=True):
-    """A fact about the machine: a value, or None and the reason."""
+    """One fact about the board: its value, or None and the reason why it is unknown."""
 
     value: T | None
     reason: str | None = None
@@ -27,8 +27,8 @@ Fact = Known[str]
 class ClockReading(Struct, frozen=True, kw_only=True):
     """One adjustable clock: of a cluster of CPU cores, or of a GPU.
 
-    lowest_mhz, highest_mhz: currently allowed by power mode, jetson_clocks and temperature; None if the kernel does not
-    report it.
+    lowest_mhz, highest_mhz: limits that power mode, jetson_clocks and temperature set now. governor: the kernel's rule
+    that sets the clock. None: the kernel does not report it.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ClockReading(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """The current clock as a share of the highest allowed one."""
+        """The current clock as a share of the highest allowed one, 0 to 1."""
         return self.now_mhz / self.highest_mhz
 
 
@@ -49,11 +49,11 @@ NOT_KEPT = "not saved with the measurement"
 class BoardFacts(Struct, frozen=True, kw_only=True):
     """The state of the board at one moment.
 
-    power_mode: number and name as in nvpmodel: "0 MAXN". jetson_clocks: whether clocks are pinned to their highest.
-    cores: the running ones: "0-5". gpu_load: 0 to 1. zones_c: temperature of each thermal zone in °C. slowed: reasons
-    that the board is throttled, in sentences. alarms: number of times that each alarm (over-current, and low voltage on
-    Orin and later) was raised since the board started. jtop: version of jetson-stats, if it was used. battery_percent:
-    charge, 0 to 100, None without a battery.
+    l4t: release of NVIDIA's Linux. power_mode: number and name as in nvpmodel: "0 MAXN". jetson_clocks: True if clocks
+    are fixed at their highest. cores: the running ones: "0-5". gpu_load: 0 to 1. zones_c: temperature of each thermal
+    zone in °C. slowed: why the board is throttled now, in sentences; empty if it is not. alarms: how often each alarm
+    (over-current, low voltage on Orin and later) was raised since the board started. jtop: version of jetson-stats, if
+    it was used. battery_percent: charge, 0 to 100, None without a battery.
     """
 
     board: Fact
@@ -72,14 +72,14 @@ class BoardFacts(Struct, frozen=True, kw_only=True):
     battery_percent: float | None = None
 
 
-def kept(facts: BoardFacts) -> dict[str, Any]:
-    """Return the facts that are compared later, as plain values for a calibration."""
+def comparable_facts(facts: BoardFacts) -> dict[str, Any]:
+    """Return the facts that `differences` compares, as plain values to store in a calibration."""
     plain: dict[str, Any] = msgspec.to_builtins(facts)
     return {field.name: plain[field.name] for field in msgspec.structs.fields(BoardFacts) if field.required}
 
 
-def restored(plain: Mapping[str, Any]) -> BoardFacts | None:
-    """Return the facts in a calibration, None if there are none or they are unreadable."""
+def restore_facts(plain: Mapping[str, Any]) -> BoardFacts | None:
+    """Return the facts that `comparable_facts` stored in a calibration, None if there are none or they are invalid."""
     try:
         return msgspec.convert(plain, BoardFacts) if plain else None
     except msgspec.ValidationError:  # from another version of jetsel
@@ -90,11 +90,11 @@ CLOCK_TOLERANCE = 0.01  # share of the highest allowed clock, for rounding of dr
 
 
 def differences(before: BoardFacts, now: BoardFacts) -> list[str]:
-    """Return the changes of the board's setup: release, power mode, cores, clocks.
+    """Return what changed on the board, a text for each change: board, release, power mode, cores, clocks.
 
-    Unknown facts are not compared. `before` may have been read from JSON.
+    Facts that are unknown in one of the two states are not compared.
     """
-    return [
+    changes = [
         f"{what} changed from {was!r} to {is_now!r}"
         for what, was, is_now in (
             ("board", before.board.value, now.board.value),
@@ -104,14 +104,13 @@ def differences(before: BoardFacts, now: BoardFacts) -> list[str]:
             ("jetson_clocks", before.jetson_clocks.value, now.jetson_clocks.value),
         )
         if was is not None and is_now is not None and was != is_now
-    ] + [
-        *_clocks(before.cpu_clocks, now.cpu_clocks),
-        *_clocks(before.gpu_clocks, now.gpu_clocks),
     ]
+    changes += _clock_differences(before.cpu_clocks, now.cpu_clocks)
+    return [*changes, *_clock_differences(before.gpu_clocks, now.gpu_clocks)]
 
 
 def throttled(before: BoardFacts | None, now: BoardFacts) -> list[str]:
-    """Return the current reasons for throttling, and the alarms raised since `before`, a recent state or None."""
+    """Return why the board is throttled now, and the alarms raised since the state `before`, if there is one."""
     counts = now.alarms if before is None else before.alarms
     return now.slowed + [
         f"{name}, an over-current or low-voltage alarm, was raised {count - counts[name]} more times"
@@ -120,7 +119,8 @@ def throttled(before: BoardFacts | None, now: BoardFacts) -> list[str]:
     ]
 
 
-def _clocks(before: Known[list[ClockReading]], now: Known[list[ClockReading]]) -> Iterator[str]:
+def _clock_differences(before: Known[list[ClockReading]], now: Known[list[ClockReading]]) -> Iterator[str]:
+    """Yield a text for each clock whose highest allowed frequency or governor changed."""
     earlier = {clock.name: clock for clock in before.value or ()}
     for clock in now.value or ():
         was = earlier.get(clock.name)

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jetsel.power import sysfs
-from jetsel.power.sensors.monitor import Chip, Files, SupplyRail, chips
-from jetsel.power.sensors.rail import Detected, opened
+from jetsel.power.sensors.monitor import ChannelFiles, Chip, SupplyRail, find_chips
+from jetsel.power.sensors.rail import Detected, open_rails
+from jetsel.power.sysfs import is_name, read_int, read_text
 from jetsel.wire.power import DroppedRail
 
 # INA3221 data sheet (TI SBOS576): one bit of the bus converter and of the shunt converter.
@@ -27,28 +27,23 @@ NOT_CONNECTED = "NC"
 
 
 class _Channel(NamedTuple):
+    """One channel of a chip. label: the board's name for its rail, "" if it has none."""
+
     key: str  # device and the driver's channel number, 1-0040/2
     label: str
-    files: Files
+    files: ChannelFiles
     shunt_ohm: float | None
 
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
-    """Return the rails of every INA3221 under a root of sysfs. labels: names for channels without a label."""
-    by_label = [
-        (labels.get(channel.key, channel.label), channel)
-        for chip in chips(root, "ina3221")
-        for channel in _channels(chip)
-    ]
-    rails, dropped = opened(
-        (name, partial(_rail, name, channel))
-        for name, channel in by_label
-        if sysfs.is_name(name) and name != NOT_CONNECTED
+    """Return the rails of every INA3221 below `root` (of sysfs). labels: key of a channel -> configured name."""
+    channels = [channel for chip in find_chips(root, "ina3221") for channel in _channels(chip)]
+    named = [(labels.get(channel.key, channel.label), channel) for channel in channels]
+    rails, dropped = open_rails(
+        (name, partial(_rail, name, channel)) for name, channel in named if is_name(name) and name != NOT_CONNECTED
     )
-    nameless = [
-        DroppedRail(channel.key, _reason(name, channel.key)) for name, channel in by_label if not sysfs.is_name(name)
-    ]
-    return Detected(rails, (*dropped, *nameless))
+    nameless = [(name, channel.key) for name, channel in named if not is_name(name)]
+    return Detected(rails, (*dropped, *(DroppedRail(key, _no_name_reason(name, key)) for name, key in nameless)))
 
 
 def _rail(name: str, channel: _Channel) -> SupplyRail:
@@ -58,30 +53,35 @@ def _rail(name: str, channel: _Channel) -> SupplyRail:
 
 
 def _channels(chip: Chip) -> Iterator[_Channel]:
-    """Return every channel with a file, labelled or not. hwmon's in7 is a sum of shunts, not a channel."""
-    of_driver, first = (_iio, 0) if chip.folder.name.startswith("iio") else (_hwmon, 1)
+    """Yield every channel with a file, labelled or not. hwmon's in7 is a sum of shunts, not a channel."""
+    channel_of, first = (_iio_channel, 0) if chip.folder.name.startswith("iio") else (_hwmon_channel, 1)
     for number in range(first, first + CHANNELS):
-        channel = of_driver(chip, number)
-        if channel.files.are_there:
+        channel = channel_of(chip, number)
+        if channel.files.any_exists:
             yield channel
 
 
-def _iio(chip: Chip, number: int) -> _Channel:
+def _iio_channel(chip: Chip, number: int) -> _Channel:
     folder = chip.folder
     volts, amps, power = (folder / f"in_{what}{number}_input" for what in ("voltage", "current", "power"))
-    label = sysfs.text(folder / f"rail_name_{number}")
-    return _Channel(f"{chip.device}/{number}", label, Files(volts, amps, power, 1000), _iio_shunt_ohm(folder, number))
+    label = read_text(folder / f"rail_name_{number}")
+    return _Channel(
+        f"{chip.device}/{number}", label, ChannelFiles(volts, amps, power, 1000), _iio_shunt_ohm(folder, number)
+    )
 
 
-def _hwmon(chip: Chip, number: int) -> _Channel:
+def _hwmon_channel(chip: Chip, number: int) -> _Channel:
     folder = chip.folder
     volts, amps, power = (folder / f"{what}{number}_input" for what in ("in", "curr", "power"))
-    label, shunt_uohm = sysfs.text(folder / f"in{number}_label"), sysfs.number(folder / f"shunt{number}_resistor")
-    return _Channel(f"{chip.device}/{number}", label, Files(volts, amps, power, 1), (shunt_uohm or 0) / 1e6)
+    label, shunt_uohm = (
+        read_text(folder / f"in{number}_label"),
+        read_int(folder / f"shunt{number}_resistor"),
+    )
+    return _Channel(f"{chip.device}/{number}", label, ChannelFiles(volts, amps, power, 1), (shunt_uohm or 0) / 1e6)
 
 
 def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
-    """Return the shunt in the device tree of NVIDIA's driver, big-endian milliohms; None if missing."""
+    """Return the shunt resistance from the device tree, where it is in big-endian milliohms; None if missing."""
     try:
         blob = (folder.resolve().parent / f"of_node/channel@{number}/ti,shunt-resistor-mohm").read_bytes()
     except OSError:
@@ -89,7 +89,7 @@ def _iio_shunt_ohm(folder: Path, number: int) -> float | None:
     return int.from_bytes(blob, "big") / 1e3
 
 
-def _reason(label: str, key: str) -> str:
+def _no_name_reason(label: str, key: str) -> str:
     """Return why a channel has no usable name, and the repair."""
     what = f"its label is not a valid name: {label[:24]!r}" if label else "the channel has no label"
     return f'{what}; name it in jetsel.toml: [power] labels = {{ "{key}" = "NAME" }}'

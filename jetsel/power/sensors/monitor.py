@@ -8,35 +8,35 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jetsel.power import sysfs
-from jetsel.power.sensors.rail import Detected, RailError, RailReading, opened
-from jetsel.power.sysfs import Number
+from jetsel.power.sensors.rail import Detected, RailError, RailReading, open_rails
+from jetsel.power.sysfs import NumberFile
 
 
 class Chip(NamedTuple):
-    """One chip under one driver."""
+    """One power monitor chip, as one driver of the kernel shows it."""
 
     device: str  # bus and address: 1-0040
     folder: Path  # folder of its files: .../hwmon/hwmonX or .../iio:deviceN
 
 
-def chips(root: Path, prefix: str) -> list[Chip]:
-    """Return the chips under a root of sysfs whose name begins with `prefix`, by bus and address.
+def find_chips(root: Path, prefix: str) -> list[Chip]:
+    """Return the chips below `root` (of sysfs) whose name begins with `prefix`, by bus and address.
 
-    The prefix matters, as NVIDIA's driver has the name ina3221x. Files are in a folder of hwmon since JetPack 5, of iio
-    on JetPack 4.
+    The prefix matters, as NVIDIA's driver has the name ina3221x. Files are in a folder of the kernel's hwmon since
+    JetPack 5, of its iio on JetPack 4.
     """
     devices = root / "bus/i2c/devices"
     return [
         Chip(device, folder)
-        for device in sysfs.names(devices)
-        if sysfs.text(devices / device / "name").startswith(prefix)
+        for device in sysfs.list_names(devices)
+        if sysfs.read_text(devices / device / "name").startswith(prefix)
         for pattern in ("hwmon/hwmon*", "iio:device*")
         for folder in sorted((devices / device).glob(pattern))
     ]
 
 
-class Files(NamedTuple):
-    """Files of one channel: mV, mA, and power in units of `power_step_uw`. Some may be missing."""
+class ChannelFiles(NamedTuple):
+    """Files of one channel, in mV, mA and units of `power_step_uw`. Some may not exist."""
 
     volts: Path
     amps: Path
@@ -44,28 +44,28 @@ class Files(NamedTuple):
     power_step_uw: int
 
     @property
-    def are_there(self) -> bool:
+    def any_exists(self) -> bool:
         """Whether at least one file exists."""
         return self.volts.exists() or self.amps.exists() or self.power.exists()
 
 
 class SupplyRail:
-    """One rail with open files. Power comes from the file of power if there is one, otherwise from mV x mA = uW."""
+    """A Rail of one channel. Power comes from the file of power if there is one, otherwise from mV x mA = uW."""
 
-    def __init__(self, name: str, where: str, files: Files, volts_step: float, amps_step: float | None) -> None:
+    def __init__(self, name: str, where: str, files: ChannelFiles, volts_step: float, amps_step: float | None) -> None:
         """Open the files and read them. Raises RailError if power cannot be read.
 
-        volts_step, amps_step: resolution of the chip, None if unknown. resolution_w is the change of power if both move
-        by one step, at the first reading's voltage and current.
+        name: of the rail. where: for people. volts_step, amps_step: resolution of the chip in V and A, None if unknown.
+        resolution_w is the change of power if both move by one step, at the first reading's voltage and current.
         """
         self.name = name
         self.where = where
         self.resolution_w: float | None = None
         self.read_uj = None  # this sensor does not count energy
         self._step_uw = files.power_step_uw
-        self._power = Number(files.power) if files.power.exists() else None
-        self._volts = Number(files.volts)
-        self._amps = Number(files.amps)
+        self._power = NumberFile(files.power) if files.power.exists() else None
+        self._volts = NumberFile(files.volts)
+        self._amps = NumberFile(files.amps)
         try:
             measured = self.measure()
         except RailError:
@@ -109,13 +109,13 @@ UNLABELLED = "VIN"
 
 
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
-    """Return the rail of every INA238 under a root of sysfs. labels: names by device and channel."""
-    chips_by_label = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in chips(root, "ina238")]
-    return Detected(*opened((name, partial(_rail, name, chip)) for name, chip in chips_by_label))
+    """Return the rail of every INA238 below `root` (of sysfs). labels: "device/channel" -> configured name."""
+    chips_by_label = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in find_chips(root, "ina238")]
+    return Detected(*open_rails((name, partial(_rail, name, chip)) for name, chip in chips_by_label))
 
 
 def _rail(name: str, chip: Chip) -> SupplyRail:
-    shunt_uohm = sysfs.number(chip.folder / "shunt_resistor")
-    files = Files(chip.folder / "in1_input", chip.folder / "curr1_input", chip.folder / "power1_input", 1)
+    shunt_uohm = sysfs.read_int(chip.folder / "shunt_resistor")
+    files = ChannelFiles(chip.folder / "in1_input", chip.folder / "curr1_input", chip.folder / "power1_input", 1)
     amps_step = SHUNT_STEP_V / (shunt_uohm / 1e6) if shunt_uohm else None
     return SupplyRail(name, f"{chip.device}/{CHANNEL} in {chip.folder}", files, BUS_STEP_V, amps_step)

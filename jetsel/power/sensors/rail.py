@@ -1,4 +1,4 @@
-"""The interface of every sensor: rails, each with a name and a power that can be read, and their relations."""
+"""The interface of every sensor: its rails (supply lines of the board), each with a power that can be read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jetsel.wire.power import DroppedRail
 
 
 class RailError(Exception):
-    """A rail cannot be read now; the text is the reason for people. It never leaves this package."""
+    """A rail cannot be read now; the text gives the reason. Callers in this package handle it."""
 
 
 class RailReading(NamedTuple):
-    """One full reading. volts, amps: None if the sensor does not measure them."""
+    """One reading of one rail. volts, amps: None if the sensor does not measure them."""
 
     watts: float
     volts: float | None
@@ -22,17 +22,17 @@ class RailReading(NamedTuple):
 
 
 class Rail(Protocol):
-    """One supply rail of one sensor, for one thread at a time; its files stay open."""
+    """One supply rail, as one sensor measures it, with open files; for one thread at a time."""
 
     name: str  # the board's label: VDD_IN
     where: str  # for people: the file or device that is read
-    resolution_w: float | None  # the step between two values, None if unknown
+    resolution_w: float | None  # smallest difference between two values, None if unknown
 
     @property
     def read_uj(self) -> Callable[[], int] | None:
-        """Returns the microjoules counted since opening, if the rail counts energy, otherwise None. Raises RailError.
+        """A function that returns the microjoules counted since opening; None if the rail measures only power.
 
-        The difference of two counts is exact even if the power is a mean over some time.
+        The difference of two counts is exact even if the power is a mean over some time. It raises RailError.
         """
 
     def read_uw(self) -> int:
@@ -47,10 +47,10 @@ class Rail(Protocol):
 
 @dataclass(frozen=True)
 class Detected:
-    """The rails of one kind of sensor.
+    """The rails that one kind of sensor has.
 
-    total: names of the rails that make the whole of this sensor, including dropped ones; () if only the table of boards
-    has it. parts: rail -> rails that it contains, which are never added to it.
+    dropped: rails that cannot be read. total: names of the rails whose sum is all that this sensor measures, including
+    dropped ones; () if the sensor does not know. parts: rail -> rails that it feeds, which are never added to it.
     """
 
     rails: tuple[Rail, ...] = ()
@@ -59,11 +59,11 @@ class Detected:
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(candidates: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
-    """Return the rails that could be opened, and the others with the text of their RailError."""
+def open_rails(openers: Iterable[tuple[str, Callable[[], Rail]]]) -> tuple[tuple[Rail, ...], tuple[DroppedRail, ...]]:
+    """Return the rails that could be opened, and the others with the reason. openers: names, and how to open each."""
     rails: list[Rail] = []
     dropped: list[DroppedRail] = []
-    for name, open_rail in candidates:
+    for name, open_rail in openers:
         try:
             rails.append(open_rail())
         except RailError as error:  # noqa: PERF203  # a few rails, once

@@ -11,9 +11,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from jetsel.power import sysfs
-from jetsel.power.sensors.rail import Detected, RailError, RailReading, opened
-from jetsel.power.sysfs import Number
+from jetsel.power.sensors.rail import Detected, RailError, RailReading, open_rails
+from jetsel.power.sysfs import NumberFile, list_names, read_int, read_text
 
 SPAN_S = 0.02  # length of one measurement; the counters move about once a millisecond
 PATIENCE_S = 0.5  # longest wait for a counter; some count in whole joules
@@ -21,10 +20,10 @@ MEMORY = "dram"  # listed under its package, but not part of it
 PLATFORM = "psys"  # contains the packages, if the machine's maker connected it
 
 
-class Counter:
-    """A counter of microjoules, and the mean power between its last two changes.
+class EnergyCounter:
+    """Follows a counter of microjoules that overflows, and computes the mean power between its last two changes.
 
-    counted_uj: since the first reading, across overflows. power_uw: None before the first change.
+    counted_uj: energy since the first reading. power_uw: mean power, None before the first change.
     """
 
     def __init__(self, range_uj: int) -> None:
@@ -36,7 +35,7 @@ class Counter:
         self._energy_uj = 0
 
     def update(self, t_ns: int, energy_uj: int) -> bool:
-        """Record a reading; return whether the counter changed."""
+        """Record a reading of the counter and its time; return whether it changed."""
         if self._t_ns is None:
             self._t_ns, self._energy_uj = t_ns, energy_uj
             return False
@@ -51,21 +50,21 @@ class Counter:
         return True
 
 
-class Domain:
-    """One domain as a rail."""
+class RaplDomain:
+    """A Rail that is one RAPL domain: a processor package, a part of it, or the whole platform."""
 
     def __init__(self, name: str, folder: Path) -> None:
         """Open the counter and check that it changes. Raises RailError if it is unreadable or does not change."""
         self.name = name
         self.where = str(folder)
         self.resolution_w: float | None = None  # the step depends on the time between two readings
-        self._energy_uj = Number(folder / "energy_uj")
-        self._counter = Counter(sysfs.number(folder / "max_energy_range_uj") or 0)
+        self._energy_uj = NumberFile(folder / "energy_uj")
+        self._counter = EnergyCounter(read_int(folder / "max_energy_range_uj") or 0)
         try:
             self.measure()
         except RailError as error:
             self.close()
-            raise RailError(f"{error}{_repair(folder)}") from None
+            raise RailError(f"{error}{_permission_hint(folder)}") from None
 
     def read_uw(self) -> int:
         """Return the mean power in microwatts between the counter's last two changes. Raises RailError."""
@@ -99,36 +98,37 @@ class Domain:
 
 
 def detect(root: Path) -> Detected:
-    """Return every domain under a root of sysfs; the total is the packages and their memory.
+    """Return every RAPL domain below `root` (of sysfs); the total is the packages and their memory.
 
     Cores and graphics are parts of their package. The platform's domain contains the packages; it is not the total,
     since many machines leave it unconnected.
     """
-    names = _names(root)
-    rails, dropped = opened((name, partial(Domain, name, folder)) for folder, name in names.items())
-    every = tuple(dict.fromkeys(names.values()))
-    total = tuple(name for name in every if name != PLATFORM and ("/" not in name or name.endswith(f"/{MEMORY}")))
+    by_folder = _domain_names(root)
+    rails, dropped = open_rails((name, partial(RaplDomain, name, folder)) for folder, name in by_folder.items())
+    names = tuple(dict.fromkeys(by_folder.values()))
+    total = tuple(name for name in names if name != PLATFORM and ("/" not in name or name.endswith(f"/{MEMORY}")))
     parts = {
-        whole: tuple(name for name in every if name.startswith(f"{whole}/") and name not in total) for whole in total
+        whole: tuple(name for name in names if name.startswith(f"{whole}/") and name not in total) for whole in total
     }
-    return Detected(rails, dropped, total, parts | {PLATFORM: tuple(n for n in every if n != PLATFORM)})
+    return Detected(rails, dropped, total, parts | {PLATFORM: tuple(name for name in names if name != PLATFORM)})
 
 
-def _names(root: Path) -> dict[Path, str]:
+def _domain_names(root: Path) -> dict[Path, str]:
     """Return folder -> name of each domain: package-0, and package-0/core for a part of a package.
 
     intel-rapl-mmio, a second interface to the same packages, is left out.
     """
     powercap = root / "class/powercap"
-    zones = [name for name in sysfs.names(powercap) if "rapl:" in name and (powercap / name / "energy_uj").exists()]
+    zones = [zone for zone in list_names(powercap) if "rapl:" in zone and (powercap / zone / "energy_uj").exists()]
     names: dict[str, str] = {}  # by zone: intel-rapl:0, and intel-rapl:0:1 for its part
     for zone in zones:
-        label, parent = sysfs.text(powercap / zone / "name") or zone, names.get(zone.rpartition(":")[0])
+        label, parent = read_text(powercap / zone / "name") or zone, names.get(zone.rpartition(":")[0])
         names[zone] = label if parent is None else f"{parent}/{label}"
     return {powercap / zone: name for zone, name in names.items()}
 
 
-def _repair(folder: Path) -> str:
+def _permission_hint(folder: Path) -> str:
+    """Return how to make a domain's counter readable, "" if it is."""
     counter = folder / "energy_uj"
     if os.access(counter, os.R_OK):
         return ""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, Cascades, MeasuredEnergy, Part, Paths, Rung, verify
+from jetsel.artefact.calibration import Calibration, CascadeFacts, ChainFacts, MeasuredEnergy, PolicyPart, Rung, verify
 from jetsel.base.errors import CalibrationError
 from jetsel.policies.chain import ChainPolicy
 from jetsel.policies.registry import catalogue
@@ -37,12 +37,12 @@ def read_as_policies(calibration: Calibration) -> None:
     catalogue(list(calibration.identities), calibration)
 
 
-def rungs(*rungs: Rung) -> Part:
-    return Part(Cascades(rungs, ()))
+def rungs(*rungs: Rung) -> PolicyPart:
+    return PolicyPart(CascadeFacts(rungs, ()))
 
 
-def chain(paths: Sequence[tuple[Rung, ...]] = PATHS, k: int = 3, **changed: NDArray[Any]) -> Part:
-    return Part(Paths(tuple(paths), ("contrast", "hue1"), k, 0.25), TWO | changed)
+def chain(paths: Sequence[tuple[Rung, ...]] = PATHS, k: int = 3, **changed: NDArray[Any]) -> PolicyPart:
+    return PolicyPart(ChainFacts(tuple(paths), ("contrast", "hue1"), k, 0.25), TWO | changed)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,11 @@ def chain(paths: Sequence[tuple[Rung, ...]] = PATHS, k: int = 3, **changed: NDAr
     [
         ("cascade", rungs(Rung("small", 0.5)), "the last rung of cascade must accept all"),
         ("cascade", rungs(Rung("tiny", 0.0)), "'tiny' is not in list"),
-        ("cascade", Part(Cascades((Rung("small", 0.0),), ((),))), "the last rung of cascade:1 must accept all"),
+        (
+            "cascade",
+            PolicyPart(CascadeFacts((Rung("small", 0.0),), ((),))),
+            "the last rung of cascade:1 must accept all",
+        ),
         ("chain", chain(PATHS[:2]), "for 3 paths, not 2"),
         ("chain", chain(points=np.zeros((4, 3), np.float32)), "3 features, not 2"),
         ("chain", chain(k=5), "k is 5"),
@@ -59,7 +63,7 @@ def chain(paths: Sequence[tuple[Rung, ...]] = PATHS, k: int = 3, **changed: NDAr
     ],
 )
 def test_a_part_that_does_not_fit_is_named_with_its_policy(
-    calibration: Calibration, name: str, part: Part, reason: str
+    calibration: Calibration, name: str, part: PolicyPart, reason: str
 ) -> None:
     with pytest.raises(CalibrationError, match=f"{name}.*{reason}"):
         read_as_policies(msgspec.structs.replace(calibration, parts={name: part}))

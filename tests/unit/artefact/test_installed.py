@@ -26,7 +26,7 @@ def test_one_that_is_gone_has_a_reason_is_listed_and_gives_its_number_to_no_othe
     assert gone.calibration is None
     assert "No such file" in str(gone.reason)
     with pytest.raises(CalibrationError, match="No such file"):
-        gone.usable()
+        gone.usable_calibration()
     assert [one.number for one in history(tmp_path, "animals")] == [2, 1], "the one in use is listed, gone or not"
     assert put(calibration, tmp_path, "June").number == 3, "no number is ever given twice"
 

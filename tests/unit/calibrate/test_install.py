@@ -8,8 +8,8 @@ import pytest
 from jetsel.base.config import Config, Power
 from jetsel.calibrate.install import machine_of, recording_path
 from jetsel.calibrate.record.conditions import gather
-from jetsel.power.idle import Idle, save
-from jetsel.power.machine import Machine, kept
+from jetsel.power.idle import IdlePower, save_idle
+from jetsel.power.machine import Machine, comparable_facts
 from jetsel.power.meter import open_meter
 from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
@@ -17,7 +17,7 @@ from tests.data.sysfs_trees import tree
 from tests.unit.power.machines import tx2
 from tests.unit.zoo.making import described, put_model
 
-IDLE = Idle(
+IDLE = IdlePower(
     mean_w=1.0,
     half_width_w=0.05,
     drift_w_per_min=0.0,
@@ -35,7 +35,7 @@ def test_the_board_is_kept_where_times_were_measured_on_it_as_it_is_now(tmp_path
     measured = gather(power.sysfs).described()
     facts = Machine(power.sysfs).facts()
     assert facts.power_mode.value is not None
-    assert machine_of(power, measured) == kept(facts)
+    assert machine_of(power, measured) == comparable_facts(facts)
 
 
 def test_nothing_is_kept_where_times_come_from_another_board_or_power_mode(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_without_a_sensor_there_is_no_meter_and_the_reason_is_said(tmp_path: Pat
 @pytest.mark.parametrize("mode", [None, "3 MAXP_CORE_ARM"])
 def test_without_idle_power_of_the_mode_of_now_the_repair_is_to_measure_it(tmp_path: Path, mode: str | None) -> None:
     if mode is not None:
-        save(msgspec.structs.replace(IDLE, power_mode=mode), tmp_path)
+        save_idle(msgspec.structs.replace(IDLE, power_mode=mode), tmp_path)
     with open_meter(Power(sysfs=str(tree("jetson-tx2"))), tmp_path) as opened:
         assert opened.meter is None
         assert "idle power was not measured on jetson-tx2" in (opened.reason or "")
@@ -78,7 +78,7 @@ def test_without_idle_power_of_the_mode_of_now_the_repair_is_to_measure_it(tmp_p
 
 
 def test_with_both_the_total_less_idle_power_is_metered(tmp_path: Path) -> None:
-    save(IDLE, tmp_path)
+    save_idle(IDLE, tmp_path)
     with open_meter(Power(sysfs=str(tree("jetson-tx2"))), tmp_path) as opened:
         assert (opened.reason, opened.idle_half_w) == (None, 0.05)
         assert opened.meter is not None

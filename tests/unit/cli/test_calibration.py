@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from jetsel.artefact.calibration import Part
+from jetsel.artefact.calibration import PolicyPart
 from jetsel.artefact.installed import current, install
 from jetsel.cli.app import app
 from jetsel.cli.calibration import as_plain
@@ -143,7 +143,7 @@ def test_as_plain_values_one_other_value_in_an_array_shows() -> None:
     arrays = dict(calibration.parts["chain"].arrays)
 
     def changed() -> dict[str, Any]:
-        part = Part(calibration.parts["chain"].facts, arrays)
+        part = PolicyPart(calibration.parts["chain"].facts, arrays)
         return as_plain(msgspec.structs.replace(calibration, parts=dict(calibration.parts) | {"chain": part}))
 
     assert changed() == plain

@@ -15,7 +15,7 @@ from jetsel.base.host_settings import HostSettings
 from jetsel.cli.checks import Finding, Subject, board, daemon, installation, models, tensorrt
 from jetsel.cli.doctor import subject_of
 from jetsel.engines.building.plans import wanted_key
-from jetsel.power.idle import save
+from jetsel.power.idle import save_idle
 from jetsel.power.machine import Fact, Machine
 from jetsel.zoo import STARTER
 from tests.contract.opening import weights_of
@@ -140,11 +140,11 @@ def test_idle_power_is_told_where_it_was_measured_in_this_power_mode(tmp_path: P
     assert (missing.state, "jetsel power calibrate" in (missing.repair or "")) == ("warning", True)
     shown = {"mean_w": 3.125, "half_width_w": 0.0123, "power_mode": "3 MAXP_CORE_ARM"}
     measured = msgspec.structs.replace(IDLE, **shown, facts=Machine(sysfs).facts())
-    save(measured, tmp_path / "power")
+    save_idle(measured, tmp_path / "power")
     told = on(sysfs, **kept)["idle power"]
     assert (told.state, told.said.startswith("3.12 W ± 0.012 W")) == ("ok", True)
     put(sysfs, {"devices/system/cpu/online": "0\n"})
     with_cores = msgspec.structs.replace(Machine(sysfs).facts(), cores=Fact("0-5"))
-    save(msgspec.structs.replace(measured, facts=with_cores), tmp_path / "power")
+    save_idle(msgspec.structs.replace(measured, facts=with_cores), tmp_path / "power")
     stale = on(sysfs, **kept)["idle power"]
     assert (stale.state, "cores" in stale.said) == ("warning", True)

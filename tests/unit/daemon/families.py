@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.artefact.calibration import Calibration, CalibrationImages, Cascades, Part, Paths, Rung
+from jetsel.artefact.calibration import Calibration, CalibrationImages, CascadeFacts, ChainFacts, PolicyPart, Rung
 from jetsel.artefact.coding import save
 from jetsel.base.config import Config, Models
 from jetsel.daemon.family import ServedFamily, serve_family
@@ -119,8 +119,10 @@ def calibration_of(folder: Path, family: str, **changes: object) -> Calibration:
         "temperatures": {name: 1.5 + place for place, name in enumerate(names)},
         "costs_ms": {name: 1.0 + place for place, name in enumerate(names)},
         "parts": {
-            "chain": Part(Paths(tuple((Rung(name, 0.0),) for name in ends), ("contrast", "hue1"), 3, 0.1), NEIGHBOURS),
-            "cascade": Part(Cascades((Rung(names[0], 0.75), Rung(names[-1], 0.0)), ())),
+            "chain": PolicyPart(
+                ChainFacts(tuple((Rung(name, 0.0),) for name in ends), ("contrast", "hue1"), 3, 0.1), NEIGHBOURS
+            ),
+            "cascade": PolicyPart(CascadeFacts((Rung(names[0], 0.75), Rung(names[-1], 0.0)), ())),
         },
         "default_policy": "cascade",
         "because": "the cascade did best",

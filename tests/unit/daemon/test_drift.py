@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import entropy
 
 from jetsel import image, wire
-from jetsel.artefact.calibration import Bins, Confidence, ExpectedStatistics, bins_of
+from jetsel.artefact.calibration import Confidence, ExpectedStatistics, FeatureBins, fit_bins
 from jetsel.daemon.drift import FEWEST, KEPT, Drift, stability_index
 from jetsel.features import NAMES, SIZE, WORKING_PX, extract
 from jetsel.wire import Answer, Ran
@@ -32,7 +32,7 @@ def pictures(seed: int, count: int, gain: float = 1.0) -> list[bytes]:
 def expected() -> ExpectedStatistics:
     features = np.stack([extract(image.decode(data, LIMITS, 64).bgr) for data in pictures(1, 600)])
     return ExpectedStatistics(
-        dict(zip(NAMES, map(bins_of, features.T), strict=True)),
+        dict(zip(NAMES, map(fit_bins, features.T), strict=True)),
         {"xs": Confidence(0.7, 0.2), "xl": Confidence(0.6, 0.2)},
     )
 
@@ -104,33 +104,33 @@ DRAW = np.random.default_rng(7)
 
 def test_a_tenth_of_the_values_lies_in_each_bin_and_each_value_in_the_bin_that_counted_it() -> None:
     values = DRAW.normal(size=1000).astype(np.float32)
-    found = bins_of(values)
+    found = fit_bins(values)
     assert found.shares == pytest.approx([0.1] * 10, abs=0.002)
-    counts = np.bincount(found.of(values), minlength=10)
+    counts = np.bincount(found.bins_of(values), minlength=10)
     assert counts / 1000 == pytest.approx(found.shares)
 
 
 def test_values_that_many_photographs_share_make_fewer_bins_and_none_is_empty() -> None:
     values = np.repeat([0.0, 1.0, 5.0], [600, 300, 100]).astype(np.float32)
-    found = bins_of(values)
+    found = fit_bins(values)
     assert found.shares == pytest.approx((0.6, 0.3, 0.1))
-    assert found.of(np.array([-1.0, 0.0, 0.5, 1.0, 9.0], np.float32)).tolist() == [0, 0, 1, 1, 2]
-    constant = bins_of(np.full(50, 6, np.float32))
+    assert found.bins_of(np.array([-1.0, 0.0, 0.5, 1.0, 9.0], np.float32)).tolist() == [0, 0, 1, 1, 2]
+    constant = fit_bins(np.full(50, 6, np.float32))
     assert constant.shares == (0, 1, 0)
-    assert constant.of(np.array([5, 6, 7], np.float32)).tolist() == [0, 1, 2]
+    assert constant.bins_of(np.array([5, 6, 7], np.float32)).tolist() == [0, 1, 2]
 
 
 def test_the_index_is_the_sum_of_both_relative_entropies_and_small_for_photographs_of_the_same_kind() -> None:
     values = DRAW.normal(size=5000).astype(np.float32)
-    known = bins_of(values)
-    moved = known.of(DRAW.normal(0.7, 1, 5000).astype(np.float32))
+    known = fit_bins(values)
+    moved = known.bins_of(DRAW.normal(0.7, 1, 5000).astype(np.float32))
     seen = np.bincount(moved, minlength=10) / 5000
     both = entropy(seen, known.shares) + entropy(known.shares, seen)
     assert stability_index(known.shares, moved) == pytest.approx(both, rel=0.01)
     assert both > 0.25
-    assert stability_index(known.shares, known.of(DRAW.normal(size=500).astype(np.float32))) < 0.1
+    assert stability_index(known.shares, known.bins_of(DRAW.normal(size=500).astype(np.float32))) < 0.1
 
 
 def test_bins_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="one entry more than edges"):
-        msgspec.json.decode(b'{"edges": [1, 2], "shares": [0.5, 0.5]}', type=Bins)
+        msgspec.json.decode(b'{"edges": [1, 2], "shares": [0.5, 0.5]}', type=FeatureBins)

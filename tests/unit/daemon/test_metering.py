@@ -12,7 +12,7 @@ from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.metering import SHORTLY_S, ConditionsWatch, Metering, words
 from jetsel.daemon.pace import Budget
 from jetsel.policies.requirements import Requirements
-from jetsel.power.machine import BoardFacts, Machine, kept
+from jetsel.power.machine import BoardFacts, Machine, comparable_facts
 from jetsel.wire import Classify
 from tests.system.boards import IDLE_W, Board
 from tests.unit.daemon.families import calibrate, put_family, served_cats
@@ -107,7 +107,10 @@ def test_requirements_count_on_no_energy_that_does_not_hold(tmp_path: Path) -> N
     board = Board(tmp_path)
     folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
     calibrate(
-        folder, "cats", machine=kept(board.facts()), energy=MeasuredEnergy(mean_mj={"s": 1.0, "m": 2.0, "l": 3.0})
+        folder,
+        "cats",
+        machine=comparable_facts(board.facts()),
+        energy=MeasuredEnergy(mean_mj={"s": 1.0, "m": 2.0, "l": 3.0}),
     )
     family, request = served_cats(folder), Classify(1, "a", most_energy_mj=2.0)
     metering = Metering(Power(sysfs=str(board.sysfs), sensor="none"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jetsel.artefact.calibration import ExpectedStatistics
-from jetsel.artefact.promise import Missing, Promise, Promises
+from jetsel.artefact.promise import MissingPromise, Promise, Promises
 from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import RequirementsError
 from jetsel.daemon.deciding import policy_for
@@ -32,7 +32,7 @@ FIGURES = {
 
 
 def promises(answered: float, *, level: float = 0.05) -> Promises:
-    return Promises((Promise(level, 1.5, (), answered, 0.03),), (Missing(0.01, 900),), 300)
+    return Promises((Promise(level, 1.5, (), answered, 0.03),), (MissingPromise(0.01, 900),), 300)
 
 
 KEPT = {"cascade": promises(0.8), "single:l": promises(0.85)}

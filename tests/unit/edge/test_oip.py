@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jetsel.edge.messages import Remote
-from jetsel.edge.oip import MOST_WORDS, EdgeAnswerError, check, reply, request
+from jetsel.edge.oip import MOST_CHARACTERS, EdgeAnswerError, check_metadata, decode_reply, encode_request
 from jetsel.gateway import tensors
 
 WNIDS = ["n1", "n2", "n3", "n4"]
@@ -40,14 +40,14 @@ def ranked(*entries: str, **told: Any) -> tuple[bytes, None]:
 
 
 def test_our_own_gateway_reads_what_is_sent() -> None:
-    (head, binary), headers = request(RANKED, b"\xff\xd8photograph", None)
+    (head, binary), headers = encode_request(RANKED, b"\xff\xd8photograph", None)
     asked, images = tensors.read(head + binary, int(headers["Inference-Header-Content-Length"]))
     assert [bytes(image) for image in images] == [b"\xff\xd8photograph"]
     assert (asked.parameters.top_k, [wanted.name for wanted in asked.outputs]) == (4, ["top_k"])
 
 
 def test_a_tensor_is_sent_with_its_shape() -> None:
-    (head, binary), headers = request(LOGITS, b"\0" * 48, [1, 3, 2, 2])
+    (head, binary), headers = encode_request(LOGITS, b"\0" * 48, [1, 3, 2, 2])
     asked = json.loads(head)
     assert headers["Inference-Header-Content-Length"] == str(len(head))
     assert asked["inputs"] == [
@@ -57,7 +57,7 @@ def test_a_tensor_is_sent_with_its_shape() -> None:
 
 def test_a_server_without_the_binary_extension_is_sent_the_same_numbers_as_json() -> None:
     numbers = np.linspace(-1, 1, 12, dtype="<f4")
-    (body,), headers = request(LOGITS, numbers.tobytes(), [1, 3, 2, 2], is_binary=False)
+    (body,), headers = encode_request(LOGITS, numbers.tobytes(), [1, 3, 2, 2], is_binary=False)
     assert headers == {"Content-Type": "application/json"}
     (tensor,) = json.loads(body)["inputs"]
     assert (tensor["name"], tensor["datatype"], tensor["shape"]) == ("input", "FP32", [1, 3, 2, 2])
@@ -66,17 +66,17 @@ def test_a_server_without_the_binary_extension_is_sent_the_same_numbers_as_json(
 
 
 def test_ranked_labels_become_probabilities_of_which_the_others_share_the_rest() -> None:
-    numbers, server_ms = reply(RANKED, *ranked("0.7:n3:cat", "0.2:n1:a:b", total_ms=4.5))
+    numbers, server_ms = decode_reply(RANKED, *ranked("0.7:n3:cat", "0.2:n1:a:b", total_ms=4.5))
     assert numbers == pytest.approx([0.2, 0.05, 0.7, 0.05])
     assert (numbers.dtype, server_ms) == (np.float32, 4.5)
 
 
 def test_numbers_are_put_where_the_mapping_says() -> None:
-    numbers, server_ms = reply(LOGITS, *vector([1, 2, 3, 4]))
+    numbers, server_ms = decode_reply(LOGITS, *vector([1, 2, 3, 4]))
     assert numbers.tolist() == [1, 2, 3, 4]
     assert server_ms is None, "it does not say"
     placed = msgspec.structs.replace(LOGITS, places=[3, 1])
-    assert reply(placed, *vector([5, 7]))[0].tolist() == [5, 7, 5, 5], (
+    assert decode_reply(placed, *vector([5, 7]))[0].tolist() == [5, 7, 5, 5], (
         "what it does not know is as unlikely as its least"
     )
 
@@ -96,7 +96,7 @@ def test_numbers_are_put_where_the_mapping_says() -> None:
 )
 def test_what_is_no_answer_is_refused_with_what_is_wrong(remote: Remote, answer: Any, words: str) -> None:
     with pytest.raises(EdgeAnswerError, match=words):
-        reply(remote, *answer)
+        decode_reply(remote, *answer)
 
 
 @pytest.mark.parametrize(
@@ -109,35 +109,35 @@ def test_what_is_no_answer_is_refused_with_what_is_wrong(remote: Remote, answer:
 )
 def test_numbers_without_end_are_no_answer(answer: Any) -> None:
     with pytest.raises(EdgeAnswerError, match="OverflowError"):
-        reply(RANKED if answer[1] is None else LOGITS, *answer)
+        decode_reply(RANKED if answer[1] is None else LOGITS, *answer)
 
 
 def test_what_is_said_of_an_answer_is_short() -> None:
     with pytest.raises(EdgeAnswerError) as caught:
-        reply(LOGITS, *vector([1, 2, 3, 4], datatype="x" * 1_000_000))
-    assert len(str(caught.value)) == MOST_WORDS
+        decode_reply(LOGITS, *vector([1, 2, 3, 4], datatype="x" * 1_000_000))
+    assert len(str(caught.value)) == MOST_CHARACTERS
 
 
 @given(st.sampled_from([RANKED, LOGITS]), st.binary(max_size=200), st.none() | st.integers(0, 300))
 def test_arbitrary_answers_raise_our_error_alone(remote: Remote, body: bytes, json_bytes: int | None) -> None:
     with pytest.raises(EdgeAnswerError):
-        reply(remote, body, json_bytes)
+        decode_reply(remote, body, json_bytes)
 
 
 def test_a_model_that_is_not_as_it_is_mapped_is_refused_at_connection() -> None:
-    check(RANKED, encode(tensors.metadata()))
-    assert check(msgspec.structs.replace(LOGITS, input_name=None, output_name=None), encode(METADATA)) == LOGITS, (
-        "named by it"
-    )
+    check_metadata(RANKED, encode(tensors.metadata()))
+    assert (
+        check_metadata(msgspec.structs.replace(LOGITS, input_name=None, output_name=None), encode(METADATA)) == LOGITS
+    ), "named by it"
     with pytest.raises(EdgeAnswerError, match="takes FP32, but the configuration sends it BYTES"):
-        check(msgspec.structs.replace(LOGITS, input="encoded"), encode(METADATA))
+        check_metadata(msgspec.structs.replace(LOGITS, input="encoded"), encode(METADATA))
     with pytest.raises(EdgeAnswerError, match="returns 4 numbers, but has 3 labels"):
-        check(msgspec.structs.replace(LOGITS, wnids=WNIDS[:3]), encode(METADATA))
+        check_metadata(msgspec.structs.replace(LOGITS, wnids=WNIDS[:3]), encode(METADATA))
     with pytest.raises(EdgeAnswerError, match="no input any, output logits"):
-        check(msgspec.structs.replace(LOGITS, input_name=None, output_name="logits"), encode(METADATA))
+        check_metadata(msgspec.structs.replace(LOGITS, input_name=None, output_name="logits"), encode(METADATA))
     for lie in ({}, {"inputs": [], "outputs": []}, {"inputs": 7, "outputs": None}, []):
         with pytest.raises(EdgeAnswerError):
-            check(LOGITS, encode(lie))
+            check_metadata(LOGITS, encode(lie))
     for odd in (b"", b"[" * 1_000_000, b"{", b"\xff"):
         with pytest.raises(EdgeAnswerError):
-            check(LOGITS, odd)
+            check_metadata(LOGITS, odd)

@@ -11,7 +11,7 @@ from jetsel.base.config import parse
 from jetsel.base.errors import ConfigError, EngineDiedError, JetselError
 from jetsel.edge.messages import AskResult, Remote, State
 from jetsel.edge.models import open_edge
-from jetsel.edge.runner import EdgeClient, EdgePayload, _Request
+from jetsel.edge.runner import EdgeClient, EdgePayload, _PendingRequest
 from jetsel.edge.server import EdgeServer, EdgeServers, LinkEstimate
 from jetsel.zoo import STARTER, scan
 
@@ -71,14 +71,14 @@ def choice_of(*took_ms: float | None) -> EdgeServers:
 
 def see(choice: EdgeServers, number: int, took_ms: float | None) -> int:
     """Look at an edge; return the number of the one that is in use then."""
-    choice.servers[number].look_at(look(number, took_ms))
-    choice.saw(choice.servers[number])
-    return choice.servers.index(choice.used)
+    choice.servers[number].update(look(number, took_ms))
+    choice.reconsider(choice.servers[number])
+    return choice.servers.index(choice.current)
 
 
 def test_another_comes_into_use_once_it_was_faster_by_a_fifth_twice_in_a_row() -> None:
     choice = choice_of(100.0, 79.0)
-    assert choice.used is choice.servers[0], "once is chance"
+    assert choice.current is choice.servers[0], "once is chance"
     assert see(choice, 1, 79.0) == 1
     assert choice.handovers == 1
     assert [see(choice, 0, 75.0) for _ in range(8)] == [1] * 8, "less than a fifth of a difference is none"
@@ -97,17 +97,17 @@ def test_the_fastest_that_is_there_follows_at_once_on_one_that_goes() -> None:
 def test_a_model_is_asked_in_the_one_in_use_or_in_another_that_has_it() -> None:
     choice = choice_of(10.0, 90.0, 30.0)
     first, slow, fast = choice.servers
-    assert choice.able("xl") == [first, fast, slow]
-    first.look_at(look(0, 10.0, {"xl": "it is not there"}))
-    assert choice.able("xl") == [fast, slow]
-    assert choice.able("xl", but=[fast]) == [slow]
-    assert choice.able("l") == [first, fast, slow]
+    assert choice.servers_for("xl") == [first, fast, slow]
+    first.update(look(0, 10.0, {"xl": "it is not there"}))
+    assert choice.servers_for("xl") == [fast, slow]
+    assert choice.servers_for("xl", excluded=[fast]) == [slow]
+    assert choice.servers_for("l") == [first, fast, slow]
 
 
 def test_a_look_at_which_it_was_no_faster_begins_the_count_anew() -> None:
     choice = choice_of(100.0, 10.0)
     choice.servers[1].reason = "away"
-    choice.saw(choice.servers[1])
+    choice.reconsider(choice.servers[1])
     assert [see(choice, 1, 10.0) for _ in range(2)] == [0, 1], "one look before does not count"
 
 
@@ -118,19 +118,19 @@ FAILED = AskResult(7, None, "the link is cut", 100, 0, 5.0, None)
 def test_what_failed_is_sent_to_the_next_edge_only_before_its_deadline(left_s: float) -> None:
     edge = object.__new__(EdgeClient)  # without its child: what came from it is brought here
     edge._servers = EdgeServers([EdgeServer(f"http://edge-{number}", REMOTES) for number in range(2)])
-    edge._under_way, edge._out = {}, queue.SimpleQueue()
+    edge._under_way, edge._outbox = {}, queue.SimpleQueue()
     for server in edge._servers.servers:
         server.reason = None
     came: list[AskResult | JetselError] = []
-    request = _Request("l", EdgePayload(b"image"), time.monotonic() + left_s, came.append, edge._servers.used)
-    edge._answer(request, FAILED)
+    request = _PendingRequest("l", EdgePayload(b"image"), time.monotonic() + left_s, came.append, edge._servers.current)
+    edge._deliver_or_retry(request, FAILED)
     if left_s > 0:
-        assert (came, edge._out.qsize(), edge._under_way) == ([], 1, {7: request})
+        assert (came, edge._outbox.qsize(), edge._under_way) == ([], 1, {7: request})
         assert request.server is edge._servers.servers[1]
-        edge._answer(request, FAILED)
-        assert edge._out.qsize() == 1, "no third edge is there"
+        edge._deliver_or_retry(request, FAILED)
+        assert edge._outbox.qsize() == 1, "no third edge is there"
     assert [type(one) for one in came] == [EngineDiedError]
-    assert edge._out.qsize() == (1 if left_s > 0 else 0)
+    assert edge._outbox.qsize() == (1 if left_s > 0 else 0)
 
 
 def test_a_token_that_every_user_may_read_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from jetsel.artefact.calibration import Calibration, CalibrationImages, Cascades, Part, Paths, Priced, Rung
+from jetsel.artefact.calibration import (
+    Calibration,
+    CalibrationImages,
+    CascadeFacts,
+    ChainFacts,
+    MultiplexerFacts,
+    PolicyPart,
+    Rung,
+)
 from jetsel.policies.multiplexer import fit_readout, inputs_of
 
 TWO = {
@@ -15,7 +23,7 @@ TWO = {
 PATHS = (Rung("small", 0.0),), (Rung("middle", 0.0),), (Rung("small", 0.75), Rung("large", 0.0))
 
 
-def multiplexer(models: int, width: int = 0) -> Part:
+def multiplexer(models: int, width: int = 0) -> PolicyPart:
     """A multiplexer of this many models that was fitted on eight random answers.
 
     width: of the embeddings, 0 for none.
@@ -23,13 +31,13 @@ def multiplexer(models: int, width: int = 0) -> Part:
     draw = np.random.default_rng(1)
     inputs = inputs_of(np.full((8, 2), 0.5, np.float32), np.zeros((8, width), np.float32))
     readout, _ = fit_readout(inputs, draw.random((8, models)) < 0.5)
-    return Part(Priced(0.125), readout.weights)
+    return PolicyPart(MultiplexerFacts(0.125), readout.weights)
 
 
 PARTS = {
-    "chain": Part(Paths(PATHS, ("contrast", "hue1"), 3, 0.25, (0.5,)), TWO),
-    "cascade": Part(
-        Cascades(
+    "chain": PolicyPart(ChainFacts(PATHS, ("contrast", "hue1"), 3, 0.25, (0.5,)), TWO),
+    "cascade": PolicyPart(
+        CascadeFacts(
             (Rung("small", 0.25), Rung("large", 0.0)),
             ((Rung("small", 0.5), Rung("large", 0.0)), (Rung("small", 0.0),)),
         )
@@ -51,8 +59,8 @@ def animals() -> Calibration:
         temperatures={"small": 1.5, "middle": 1.25, "large": 1.0},
         costs_ms={"small": 0.5, "middle": 1.0, "large": 4.0},
         parts={
-            "chain": Part(Paths(PATHS, ("contrast", "hue1"), 3, 0.25), TWO),
-            "cascade": Part(Cascades((Rung("small", 0.75), Rung("large", 0.0)), ())),
+            "chain": PolicyPart(ChainFacts(PATHS, ("contrast", "hue1"), 3, 0.25), TWO),
+            "cascade": PolicyPart(CascadeFacts((Rung("small", 0.75), Rung("large", 0.0)), ())),
         },
         default_policy="cascade",
         because="cascade: 75.0 % in 1.2 ms; large alone: 50.0 % in 4.0 ms",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from jetsel.artefact.promise import Missing, Promise, Promises, log_odds
+from jetsel.artefact.promise import MissingPromise, Promise, Promises, log_odds
 from jetsel.base.errors import InDoubtError, ModelUnavailableError, RequirementsError
 from jetsel.policies.cascade import Cascade, rungs_of
 from jetsel.policies.policy import Evidence, OutOfTime, Policy
@@ -95,12 +95,12 @@ def test_the_score_is_the_log_odds_of_the_probability() -> None:
 
 def test_a_request_gets_the_highest_level_that_it_allows_or_hears_what_is_missing() -> None:
     kept = (PROMISE, structs.replace(PROMISE, wrong_at_most=0.1))
-    missing = (Missing(0.01, None), Missing(0.02, 340))
+    missing = (MissingPromise(0.01, None), MissingPromise(0.02, 340))
     promises = Promises(kept, missing, recorded=100)
-    assert [promises.at(asked).wrong_at_most for asked in (0.05, 0.07, 0.3)] == [0.05, 0.05, 0.1]
+    assert [promises.promise_for(asked).wrong_at_most for asked in (0.05, 0.07, 0.3)] == [0.05, 0.05, 0.1]
     with pytest.raises(RequirementsError, match=r"0.03 cannot be promised: calibrate with about 240 more images"):
-        promises.at(0.03)
+        promises.promise_for(0.03)
     with pytest.raises(RequirementsError, match="even its surest answers are wrong too often"):
-        promises.at(0.01)
+        promises.promise_for(0.01)
     with pytest.raises(RequirementsError, match=r"the lowest level that is calibrated is 0.01"):
-        promises.at(0.005)
+        promises.promise_for(0.005)

@@ -8,7 +8,7 @@ import pytest
 from jetsel.base.config import Power
 from jetsel.base.errors import ConfigError
 from jetsel.power import finding
-from jetsel.power.finding import FoundRails, recognise
+from jetsel.power.finding import FoundRails, recognise_board
 from tests.data.sysfs_trees import BOARDS, tree
 from tests.unit.power.trees import ALWAYS_EIO, Channel, copied, hwmon, moving, replace, zone
 
@@ -29,7 +29,7 @@ RAILS = {
 
 def find(sysfs: Path, **others: object) -> FoundRails:
     """Find and close again: what was found can still be looked at."""
-    found = finding.find(msgspec.convert({"sysfs": str(sysfs), **others}, Power))
+    found = finding.find_rails(msgspec.convert({"sysfs": str(sysfs), **others}, Power))
     found.close()
     return found
 
@@ -100,8 +100,8 @@ def test_without_a_known_device_tree_a_known_input_or_the_settings_make_the_tota
 def test_a_board_that_is_in_no_table_is_refused_with_those_that_are() -> None:
     power = Power(sysfs=str(tree("jetson-tx2")), board="jetson-tx3")
     with pytest.raises(ConfigError, match=r"^power\.board: .*jetson-tx2"):
-        finding.check(power)
-    found = finding.find(power)
+        finding.check_board(power)
+    found = finding.find_rails(power)
     found.close()
     assert found.total == ()
     assert "jetson-tx3" in str(found.reason)
@@ -131,11 +131,11 @@ def test_what_a_sensor_knows_of_its_rails_makes_the_total_and_its_parts_are_not_
 
 def test_a_rail_that_fails_now_is_dropped_and_takes_the_total_with_it(tmp_path: Path) -> None:
     sysfs = copied("jetson-nano", tmp_path)
-    found = finding.find(Power(sysfs=str(sysfs)))
+    found = finding.find_rails(Power(sysfs=str(sysfs)))
     file = sysfs / "devices/7000c400.i2c/i2c-6/6-0040/iio:device3/in_power0_input"
     found.close()  # so that the file is opened again
     replace(file, ALWAYS_EIO)
-    taken = finding.take(found)
+    taken = finding.read_power(found)
     found.close()
     assert [rail.name for rail in taken.rails] == ["POM_5V_GPU", "POM_5V_CPU"]
     assert (taken.total_w, taken.total_of) == (None, [])
@@ -160,7 +160,7 @@ def board_of(root: Path, compatible: bytes) -> Path:
     ],
 )
 def test_a_module_on_any_carrier_is_recognised(tmp_path: Path, compatible: bytes, name: str) -> None:
-    found = recognise(board_of(tmp_path, compatible))
+    found = recognise_board(board_of(tmp_path, compatible))
     assert found.name == name
 
 
@@ -169,4 +169,4 @@ def test_a_module_on_any_carrier_is_recognised(tmp_path: Path, compatible: bytes
     [b"nvidia,p3509-0000+p3636-0001\0nvidia,tegra186\0", b"raspberrypi,4-model-b\0brcm,bcm2711\0", b"\xff" * 5000],
 )
 def test_a_board_of_no_table_is_not_recognised(tmp_path: Path, compatible: bytes) -> None:
-    assert recognise(board_of(tmp_path, compatible)) is None
+    assert recognise_board(board_of(tmp_path, compatible)) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jetsel.base.errors import CalibrationError
-from jetsel.power.idle import Idle, file_name, load, measure, save
+from jetsel.power.idle import IdlePower, file_name, load_idle, measure, save_idle
 from jetsel.power.integration import Sample
 from jetsel.power.machine import BoardFacts, Fact, Known
 
@@ -53,7 +53,7 @@ class Machine:
         return 3.0 + self.drift_w_per_min * minute + self.draw.normal(0, self.noise_w)
 
 
-def run(machine: Machine, seconds: float = 60.0, step_w: float = 0.0) -> Idle:
+def run(machine: Machine, seconds: float = 60.0, step_w: float = 0.0) -> IdlePower:
     return measure(machine, seconds, "jetson-tx2", FACTS, lambda: None, step_w, machine.wait)
 
 
@@ -92,7 +92,7 @@ def test_a_busy_board_is_refused_for_the_reason_given() -> None:
         measure(machine, 60.0, "jetson-tx2", FACTS, lambda: next(said), wait=machine.wait)
 
 
-IDLE = Idle(
+IDLE = IdlePower(
     mean_w=3.1,
     half_width_w=0.02,
     drift_w_per_min=0.001,
@@ -106,8 +106,8 @@ IDLE = Idle(
 
 
 def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
-    path = save(IDLE, tmp_path / "power")
-    assert load(tmp_path / "power", "jetson-tx2", "0 MAXN", RAILS) == IDLE
+    path = save_idle(IDLE, tmp_path / "power")
+    assert load_idle(tmp_path / "power", "jetson-tx2", "0 MAXN", RAILS) == IDLE
     assert [each.name for each in path.parent.iterdir()] == ["idle-=jetson-tx2-=0_MAXN.json"]
 
 
@@ -129,9 +129,9 @@ def test_each_board_and_power_mode_has_its_own() -> None:
 def test_what_does_not_fit_is_refused_with_the_repair(
     tmp_path: Path, key: tuple[str | None, str | None, tuple[str, ...]], reason: str
 ) -> None:
-    save(IDLE, tmp_path)
+    save_idle(IDLE, tmp_path)
     with pytest.raises(CalibrationError, match=reason) as refused:
-        load(tmp_path, *key)
+        load_idle(tmp_path, *key)
     assert "run `jetsel power calibrate`" in str(refused.value)
 
 
@@ -145,6 +145,6 @@ def test_what_does_not_fit_is_refused_with_the_repair(
     ids=["empty", "cut", "another format"],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_the_repair(tmp_path: Path, data: bytes, said: str) -> None:
-    save(IDLE, tmp_path).write_bytes(data)
+    save_idle(IDLE, tmp_path).write_bytes(data)
     with pytest.raises(CalibrationError, match=rf"{said}.* run `jetsel power calibrate`"):
-        load(tmp_path, "jetson-tx2", "0 MAXN", RAILS)
+        load_idle(tmp_path, "jetson-tx2", "0 MAXN", RAILS)

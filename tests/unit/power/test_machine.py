@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jetsel.power.machine import BoardFacts, ClockReading, Fact, Known, Machine, differences, throttled
-from jetsel.power.machine.machine import NOT_ASKED
+from jetsel.power.machine.machine import JTOP_OFF
 from tests.unit.power.machines import CPUS, GPU, THERMAL, put, tx2
 
 CPU_CLOCK = ClockReading(name="cpu0", now_mhz=345.6, lowest_mhz=345.6, highest_mhz=2035.2, governor="schedutil")
@@ -29,7 +29,7 @@ def test_a_tx2_says_what_it_is_and_how_it_is_set(tmp_path: Path) -> None:
     assert found.gpu_clocks == Known([GPU_CLOCK])
     assert found.gpu_load == Known(0.95)
     assert found.zones_c == {"BCPU-therm": 41.5}
-    assert found.jtop == Fact(None, NOT_ASKED)
+    assert found.jtop == Fact(None, JTOP_OFF)
 
 
 def test_a_machine_that_tells_nothing_gives_a_reason_for_each(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from jetsel.power.machine import BoardFacts, Fact, Known, Machine
-from jetsel.power.machine.machine import Service, ServiceReport
+from jetsel.power.machine.machine import JtopReport, JtopService
 from tests.unit.power.machines import tx2
 from tests.waiting import until
 
@@ -80,18 +80,18 @@ def test_it_is_not_imported_where_it_is_not_asked(monkeypatch: pytest.MonkeyPatc
 def test_a_service_that_goes_away_takes_its_facts_along_and_is_tried_again(
     jtop: ModuleType, fault: str, said: str
 ) -> None:
-    service = Service(retry_s=0.01)
-    assert isinstance(service.last(WAIT_S), ServiceReport)
+    service = JtopService(retry_s=0.01)
+    assert isinstance(service.last(WAIT_S), JtopReport)
     jtop.service.fault = fault
     until(lambda: said in str(service.last()))
     jtop.service.fault = None
-    until(lambda: isinstance(service.last(), ServiceReport))
+    until(lambda: isinstance(service.last(), JtopReport))
     service.close()
     until(lambda: jtop.service.clients == 0)
 
 
 def test_an_answer_of_another_form_is_a_reason(jtop: ModuleType) -> None:
     jtop.service.gpu = {"gpu": {"load": 12}}  # as before 4.2
-    service = Service()
+    service = JtopService()
     assert "KeyError" in str(service.last(WAIT_S))
     service.close()

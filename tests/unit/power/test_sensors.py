@@ -126,7 +126,7 @@ def test_without_a_shunt_there_is_no_resolution() -> None:
 def test_power_is_the_energy_between_two_moves_over_the_time_between_them(
     readings: list[tuple[int, int]], power_uw: int | None, counted_uj: int
 ) -> None:
-    counter = rapl.Counter(range_uj=1_000_000)
+    counter = rapl.EnergyCounter(range_uj=1_000_000)
     for at_ms, energy_uj in readings:
         counter.update(at_ms * 1_000_000, energy_uj)
     assert (counter.power_uw, counter.counted_uj) == (power_uw, counted_uj)

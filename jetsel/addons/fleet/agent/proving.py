@@ -36,7 +36,7 @@ def _prove(family: Family, config: Config) -> dict[str, float | None]:
     shipped = installed.shipped(folder / SHIPPED)
     if shipped is None:
         return memory_mb
-    calibration = shipped.usable()
+    calibration = shipped.usable_calibration()
     if (folder / SHIPPED / ANSWERS).is_file():
         served = {model.manifest.name: model for model in family.models}
         save(retime(family, served, calibration, folder / SHIPPED, config, lambda *_: None), folder / CALIBRATION)

@@ -111,6 +111,6 @@ def _calibration(installer: Installer, family: str) -> Calibration | None:
     here = scan(model_folders(installer.config.models)).families.get(family)
     try:
         calibration = None if here is None else installed.shipped(here.calibration_folder, here.labels.sha256)
-        return None if calibration is None else calibration.usable()
+        return None if calibration is None else calibration.usable_calibration()
     except CalibrationError:
         return None

@@ -43,7 +43,7 @@ def test_what_is_published_is_the_family_again(storage: Storage, key: Pair, tmp_
     found = scan([folder]).families["pets"]
     assert [model.manifest.name for model in found.models] == ["small", "large"]
     calibration = shipped(found.calibration_folder)
-    assert calibration.usable().family == "pets"
+    assert calibration.usable_calibration().family == "pets"
 
 
 def test_a_version_rises_with_what_changed_and_equal_files_are_stored_once(

@@ -16,7 +16,7 @@ from jetsel.calibrate.record.metering import Series, Windows, half_width
 from jetsel.calibrate.record.recorder import record
 from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine
-from jetsel.power.integration import FEWEST, WindowEnergy
+from jetsel.power.integration import FEWEST_VALUES, WindowEnergy
 from jetsel.power.meter import Meter, OpenedMeter
 from tests.unit.calibrate.record.making import QUICK, change, family, found, put, rows
 
@@ -59,7 +59,7 @@ class Bench:
         samples = int(length_s * self.hz)
         if self.broken is not None:
             return WindowEnergy(None, self.broken)
-        if samples < FEWEST:
+        if samples < FEWEST_VALUES:
             return WindowEnergy(None, f"{samples} new values in the window", samples)
         return WindowEnergy(self.energy_mj - self.began[1], None, samples)
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from jetsel.artefact.calibration import CalibrationFacts, CalibrationImages, MeasuredEnergy
-from jetsel.artefact.promise import Missing, Promise, Promises
+from jetsel.artefact.promise import MissingPromise, Promise, Promises
 from jetsel.calibrate.fit.chain import Lift, Reading
 from jetsel.calibrate.judge.findings import (
     ClassFinding,
@@ -127,7 +127,7 @@ def promises() -> Promises:
     """Two levels."""
     five = Promise(0.05, 2.1, (None, 0.3), answered=0.412, wrong=0.043, saved=0.183, unknown_refused=0.931)
     ten = Promise(0.1, 1.4, (None, 0.1), answered=0.573, wrong=0.091, saved=0.122, unknown_refused=0.884)
-    return Promises((five, ten), (Missing(0.01, None), Missing(0.02, 12_340)), 7900)
+    return Promises((five, ten), (MissingPromise(0.01, None), MissingPromise(0.02, 12_340)), 7900)
 
 
 def of_twelve_models() -> Findings:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from jetsel.artefact.promise import Missing, Promise, Promises
+from jetsel.artefact.promise import MissingPromise, Promise, Promises
 from jetsel.calibrate.judge.words import (
     change,
     clean,
@@ -47,7 +47,7 @@ def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -
 
 def test_promises_are_one_sentence() -> None:
     kept = tuple(Promise(level, 1.0, (), answered=share, wrong=0.01) for level, share in ((0.05, 0.704), (0.1, 0.82)))
-    missing = (Missing(0.01, None), Missing(0.02, 1200))
+    missing = (MissingPromise(0.01, None), MissingPromise(0.02, 1200))
     said = "cascade answers 70 % of the images if at most 5 % of the answers may be wrong and 82 % if at most 10 %."
     assert promises_in_words("cascade", Promises(kept, missing, 300)) == said
     said = "s cannot promise an error rate, not even 2 %: it needs about 1,200 images in all."
