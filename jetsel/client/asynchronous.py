@@ -18,12 +18,12 @@ from jetsel.client.settings import (
     Options,
     R,
     RequestOptions,
+    box_results,
     classify_request,
     error_of,
     error_of_ended_connection,
-    outcomes,
-    result,
-    too_late,
+    reply_as,
+    timeout_error,
 )
 from jetsel.wire import (
     PROTOCOL_VERSION,
@@ -69,7 +69,7 @@ class Exchange:
         """Send a request and return its reply. Raises NoDaemonError or NoReplyError. Cancelling drops the request."""
         future: asyncio.Future[Reply] = self.loop.create_future()
         self._waiting[request_id] = future
-        timer = self.loop.call_later(attempts.left_ms / 1e3, _fail, future, too_late(self._link, attempts))
+        timer = self.loop.call_later(attempts.left_ms / 1e3, _fail, future, timeout_error(self._link, attempts))
         self._unsent.append((request_id, message, image))
         self.pump()
         try:
@@ -97,7 +97,7 @@ class Exchange:
         while self.is_open:
             can_receive, can_send = self._link.ready()
             if can_receive:
-                self._settle(self._link.receive())
+                self._deliver(self._link.receive())
             elif self._link.end is not None:
                 self.close(error_of_ended_connection(self._link))
             elif can_send and self._unsent:
@@ -107,7 +107,7 @@ class Exchange:
             else:
                 return
 
-    def _settle(self, frame: bytes | None) -> None:
+    def _deliver(self, frame: bytes | None) -> None:
         """Pass a reply to the call that waits for it; drop it if that call has ended."""
         if frame is None:
             return
@@ -187,7 +187,7 @@ class AsyncClient(ClientSettings):
             data, pixels = payload_of(image, channels, self.max_image_mb)
         request = classify_request(pixels, boxes, boxes_unit, options)
         if request.boxes is not None:
-            return outcomes(await self._ask(request, data, timeout_ms, Answers))
+            return box_results(await self._ask(request, data, timeout_ms, Answers))
         return await self._ask(request, data, timeout_ms, Answer)
 
     async def status(self, *, timeout_ms: float | None = None) -> StatusReply:
@@ -199,14 +199,14 @@ class AsyncClient(ClientSettings):
         return await self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
     async def _ask(
-        self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]
+        self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, reply_type: type[R]
     ) -> R:
         attempts = self._attempts(request, timeout_ms)
         while True:
             try:
                 exchange = self._open()
-                request_id, message = self._write(request, attempts)
-                return result(await exchange.ask(request_id, message, image, attempts), kind)
+                request_id, message = self._encode(request, attempts)
+                return reply_as(await exchange.ask(request_id, message, image, attempts), reply_type)
             except JetselError as error:
                 pause_s = attempts.pause_s(error) if self.retry else None
                 if pause_s is None:

@@ -50,7 +50,7 @@ class DaemonConnection:
             raise ConfigError(
                 f"{endpoint} is not an endpoint ({error.strerror}): use ipc:///path/of/the.sock, at most 107 characters"
             ) from None
-        self.descriptors = (_number(self._socket, zmq.FD), _number(self._monitor, zmq.FD))
+        self.descriptors = (_int_option(self._socket, zmq.FD), _int_option(self._monitor, zmq.FD))
         self._end: End | None = None
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
@@ -72,7 +72,7 @@ class DaemonConnection:
 
     def ready(self) -> tuple[bool, bool]:
         """Return whether there is a reply, and room to send. `descriptors` signal again only once both are False."""
-        events = _number(self._socket, zmq.EVENTS)
+        events = _int_option(self._socket, zmq.EVENTS)
         return bool(events & zmq.POLLIN), bool(events & zmq.POLLOUT)
 
     def receive(self) -> bytes | None:
@@ -92,7 +92,7 @@ class DaemonConnection:
         """
         if self._pid != os.getpid():
             return "lost"
-        if self._end is None and _number(self._monitor, zmq.EVENTS) & zmq.POLLIN:
+        if self._end is None and _int_option(self._monitor, zmq.EVENTS) & zmq.POLLIN:
             message = recv_monitor_message(self._monitor, zmq.NOBLOCK)
             self._end = "refused" if message["event"] == zmq.EVENT_CLOSED else "lost"
         return self._end
@@ -110,7 +110,7 @@ class DaemonConnection:
             self._socket.close()
 
 
-def _number(socket: zmq.Socket[bytes], option: int) -> int:
+def _int_option(socket: zmq.Socket[bytes], option: int) -> int:
     return int(socket.getsockopt(option))
 
 

@@ -42,7 +42,7 @@ def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Pa
     """
     if isinstance(image, str | os.PathLike):
         return _from_file(image, max_image_mb)
-    view = _view(image)
+    view = _contiguous(image)
     if 0 in (view.shape or ()):
         raise BadImageError("the image is empty: pass a whole file, or an array with pixels")
     if view.format not in ("B", "c"):
@@ -51,7 +51,7 @@ def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Pa
         raise _too_large("the image", view.nbytes, max_image_mb)
     if view.ndim == 1:
         return Payload(view, None)
-    return Payload(view.cast("B"), _layout(view.shape or (), _order(image, channels)))
+    return Payload(view.cast("B"), _layout(view.shape or (), _channel_order(image, channels)))
 
 
 def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
@@ -65,7 +65,7 @@ def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
     return Payload(data, None)
 
 
-def _view(image: Any) -> memoryview:
+def _contiguous(image: Any) -> memoryview:
     """Return contiguous rows of pixels; other layouts, such as crops or flipped views, are copied."""
     if not isinstance(image, bytes | bytearray | memoryview) and not hasattr(image, "__array_interface__"):
         raise BadImageError(f"a {type(image).__name__} is not an image: pass a path, encoded bytes or a uint8 array")
@@ -80,7 +80,7 @@ def _view(image: Any) -> memoryview:
     return np.ascontiguousarray(image).data
 
 
-def _order(image: object, channels: Channels) -> Channels:
+def _channel_order(image: object, channels: Channels) -> Channels:
     """Return the order of the channels; an image that states its own, as Pillow's do, overrides `channels`."""
     bands = getattr(image, "getbands", None)
     if bands is not None:

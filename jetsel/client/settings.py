@@ -81,7 +81,7 @@ class ClientSettings:
         deadline_ms = request.deadline_ms if isinstance(request, Classify) else None
         return Attempts(self.timeout_ms if timeout_ms is None else timeout_ms, deadline_ms)
 
-    def _write(self, request: Request, attempts: Attempts) -> tuple[str, bytes]:
+    def _encode(self, request: Request, attempts: Attempts) -> tuple[str, bytes]:
         """Return frame one and its id. Each attempt has a new id, so that late replies are not confused.
 
         Raises DeadlineError if the deadline has passed, BadRequestError if frame one is too long for the daemon.
@@ -103,24 +103,26 @@ class ClientSettings:
         return DaemonConnection(find(self.endpoint))
 
 
-def result(reply: Reply, kind: type[R]) -> R:
+def reply_as(reply: Reply, reply_type: type[R]) -> R:
     """Return the reply if it has the expected type. Raises the error in a Failure."""
-    if isinstance(reply, kind):
+    if isinstance(reply, reply_type):
         return reply
     if isinstance(reply, Failure):
         raise error_of(reply)
-    raise BadRequestError(f"the peer replied to {kind.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
+    raise BadRequestError(
+        f"the peer replied to {reply_type.__name__} with {type(reply).__name__}: is it a jetsel daemon?"
+    )
 
 
 def classify_request(
     pixels: Pixels | None, boxes: BoxesXywh | None, unit: Literal["pixels", "shares"], options: RequestOptions
 ) -> Classify:
     """Return the request for an image, without its id. Raises TypeError for unknown options."""
-    carried = None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
-    return Classify(PROTOCOL_VERSION, "", pixels=pixels, boxes=carried, **options)
+    wire_boxes = None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
+    return Classify(PROTOCOL_VERSION, "", pixels=pixels, boxes=wire_boxes, **options)
 
 
-def outcomes(reply: Answers) -> list[Answer | JetselError]:
+def box_results(reply: Answers) -> list[Answer | JetselError]:
     """Return an answer or an error for each box."""
     return [one if isinstance(one, Answer) else error_of(one) for one in reply.answers]
 
@@ -145,7 +147,7 @@ def error_of_ended_connection(link: DaemonConnection) -> NoDaemonError | NoReply
     )
 
 
-def too_late(link: DaemonConnection, attempts: Attempts) -> NoReplyError:
+def timeout_error(link: DaemonConnection, attempts: Attempts) -> NoReplyError:
     """Return the error for a call whose timeout is over."""
     return NoReplyError(
         f"the daemon at {link.endpoint} did not answer within {attempts.timeout_ms:g} ms: "

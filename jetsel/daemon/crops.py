@@ -19,7 +19,7 @@ from jetsel.image import Photograph, crop, pixels_of_box
 from jetsel.wire import PROTOCOL_VERSION, Answer, Answers, Boxes, Failure, failure
 
 AT_ONCE = 2
-MOST_SHARE = 1.5  # of a side: a box may reach over the image's border
+LARGEST_SHARE = 1.5  # of a side: a box may reach over the image's border
 
 
 class Crops:
@@ -34,14 +34,14 @@ class Crops:
         self._id = request_id
         self.boxes = boxes
         self.admit = admit
-        self.left = deque(range(1, len(boxes.xywh)))
-        self.in_work = 1
+        self.not_admitted = deque(range(1, len(boxes.xywh)))
+        self.admitted = 1
         self.lock = threading.RLock()
         self._photograph: Photograph | None = None
         self._error: JetselError | None = None  # why the image could not be decoded
         self._replies: dict[int, Answer | Failure] = {}
 
-    def whole(self, decode: Callable[[], Photograph]) -> Photograph:
+    def decode_once(self, decode: Callable[[], Photograph]) -> Photograph:
         """Return the whole image, decoded by the first job that needs it; raises the error of `decode` at each call."""
         with self.lock:
             if self._error is not None:
@@ -54,7 +54,7 @@ class Crops:
                     raise
             return self._photograph
 
-    def answered(self, number: int, reply: Answer | Failure) -> Answers | Failure | None:
+    def add_reply(self, number: int, reply: Answer | Failure) -> Answers | Failure | None:
         """Note the reply to a box; return the reply to the message if this was its last box, else None.
 
         If the image itself cannot be decoded, the message gets one failure instead of one for each box.
@@ -68,13 +68,13 @@ class Crops:
             return Answers(PROTOCOL_VERSION, self._id, [self._replies[i] for i in range(len(self._replies))])
 
 
-def pixels_of(boxes: Boxes, width_px: int, height_px: int) -> int:
+def pixels_in_boxes(boxes: Boxes, width_px: int, height_px: int) -> int:
     """Return the number of pixels in all boxes, the larger one of both orientations that the image may have."""
     pixels = [0, 0]
-    for (way, size_px), box in product(enumerate([(width_px, height_px), (height_px, width_px)]), boxes.xywh):
+    for (orientation, size_px), box in product(enumerate([(width_px, height_px), (height_px, width_px)]), boxes.xywh):
         with contextlib.suppress(BadRequestError):  # this error will be the reply to the box
             left, top, right, bottom = pixels_of_box(box, boxes.unit, *size_px)
-            pixels[way] += (right - left) * (bottom - top)
+            pixels[orientation] += (right - left) * (bottom - top)
     return max(pixels)
 
 
@@ -89,10 +89,10 @@ class Crop:
         """Return the image inside the box; raises what `decode` raises, and BadRequestError for an invalid box."""
         boxes = self.crops.boxes
         box = boxes.xywh[self.number]
-        whole, sides = self.crops.whole(decode), [abs(value) for value in box if value is not None]
+        whole, sides = self.crops.decode_once(decode), [abs(value) for value in box if value is not None]
         if boxes.unit == "pixels" and max(sides, default=2) <= 1:
             other = "shares"
-        elif boxes.unit == "shares" and max(sides, default=0) > MOST_SHARE:
+        elif boxes.unit == "shares" and max(sides, default=0) > LARGEST_SHARE:
             other = "pixels"
         else:
             return crop(whole, box, boxes.unit)

@@ -29,7 +29,7 @@ def policy_for(family: ServedFamily, request: Classify) -> Policy:
     if requires:
         deciding = family.requirements
         return replace(deciding, least_accuracy=least_accuracy, most_energy_mj=most_energy_mj)
-    policy, queues = _asked_for(family, request), family.driver.queues
+    policy, queues = _named_policy(family, request), family.driver.queues
     away = [model for model in policy.models if model in queues and queues[model].runner is not None]
     if request.on_device and away:
         raise BadRequestError(
@@ -38,7 +38,7 @@ def policy_for(family: ServedFamily, request: Classify) -> Policy:
     return policy
 
 
-def _asked_for(family: ServedFamily, request: Classify) -> Policy:
+def _named_policy(family: ServedFamily, request: Classify) -> Policy:
     offered = family.policies
     if request.model is not None:
         if request.policy is not None:
@@ -67,7 +67,7 @@ def front_for(family: ServedFamily, request: Classify, policy: Policy) -> Front 
     return front if is_default and front is not None and policy is front.points[0].policy else None
 
 
-def why(family: ServedFamily, request: Classify, policy: Policy) -> str:
+def policy_reason(family: ServedFamily, request: Classify, policy: Policy) -> str:
     """Return why this policy answers the request."""
     if isinstance(policy, Requirements):
         return "the request has requirements"

@@ -88,7 +88,7 @@ class Dispatcher:
         self._probe = Probe(self.current, backends, self._begin_probe)
         self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.waiting_threads)
         self.pipeline = Pipeline(
-            self.current, self._admission, self._tally, metering, port.send, self._serve, self._probe.over
+            self.current, self._admission, self._tally, metering, port.send, self._serve, self._probe.note_outcome
         )
         self.workers = WorkerPool(port, self.pipeline, self._watchdog, snapshot.workers)
         snapshot.timers.wake = self.workers.wake
@@ -113,7 +113,7 @@ class Dispatcher:
             raise LoadingError("the models are still loading: reload when they have loaded")
         if self.current.is_closed:
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
-        self.reloads.ask((message.route, request))
+        self.reloads.request((message.route, request))
 
     # For the lifecycle.
 

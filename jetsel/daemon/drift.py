@@ -40,7 +40,7 @@ class Drift:
         self._doubts: deque[tuple[bool, float]] = deque(maxlen=KEPT)  # and its expected probability
         self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
 
-    def answered(self, policy: str, reply: Answer, every: int) -> bool:
+    def add_answer(self, policy: str, reply: Answer, every: int) -> bool:
         """Note the models' confidences; return whether to check this image: True for every Nth, never if 0."""
         with self._lock:
             self._answers += 1
@@ -55,7 +55,7 @@ class Drift:
         with self._lock:
             self._doubts.append((is_in_doubt, 1 - answered))
 
-    def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
+    def add_image(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
         """Compute and note the features of an answered image. data: the bytes that it was decoded from."""
         view = image.of_area(photograph, data, limits, self._features_px)
         size_px = photograph.width_px, photograph.height_px

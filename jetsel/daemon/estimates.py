@@ -15,11 +15,11 @@ NO_CALIBRATION = "the family has no calibration: run `jetsel calibrate` on a dev
 
 
 def estimated_mj(
-    ran: Sequence[Ran], chose: bool, calibration: Calibration | None, mj_per_kb: float | None
+    ran: Sequence[Ran], uses_features: bool, calibration: Calibration | None, mj_per_kb: float | None
 ) -> tuple[float | None, str | None]:
     """Return the calibrated energy of the runs in mJ, or None and the reason why it is unknown.
 
-    chose: whether features were computed, whose energy is added. mj_per_kb: the device's energy for sending and
+    uses_features: whether features were computed, whose energy is added. mj_per_kb: the device's energy for sending and
     receiving 1,000 bytes; the edge server's own energy does not count.
     """
     if calibration is None or not calibration.energy.mean_mj:
@@ -33,7 +33,9 @@ def estimated_mj(
     if sent_kb and mj_per_kb is None:
         return None, f"the energy of sending {sent_kb:.0f} kB is unknown: set edge.mj_per_kb"
     models_mj = sum(runs_mj[model] for model in here)
-    return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.energy.chooser_mj or 0.0 if chose else 0.0), None
+    return models_mj + sent_kb * (mj_per_kb or 0.0) + (
+        calibration.energy.chooser_mj or 0.0 if uses_features else 0.0
+    ), None
 
 
 def no_energies(calibration: Calibration | None) -> str | None:
@@ -80,19 +82,19 @@ class Estimates:
         self.chooser = _EnergySum()
         self._unused_j = 0.0
 
-    def add(self, answer: Answer, chose: bool, calibration: Calibration | None) -> None:
-        """Add an answer's energy. chose: whether features were computed for it."""
+    def add(self, answer: Answer, uses_features: bool, calibration: Calibration | None) -> None:
+        """Add an answer's energy. uses_features: whether features were computed for it."""
         made = None if answer.out_of_conditions else calibration
         of_model = made.energy.mean_mj if made is not None else {}
         with self._lock:
             for run in answer.ran:
                 if run.sent_bytes is None:
                     self._models[answer.family, run.model].add(of_model.get(run.model))
-            if chose:
+            if uses_features:
                 self.chooser.add(None if made is None else made.energy.chooser_mj or 0.0)
             self._policies[answer.family, answer.policy].add(answer.energy_mj)
 
-    def unused(self, family: str, model: str, energy_mj: float | None) -> None:
+    def add_unused(self, family: str, model: str, energy_mj: float | None) -> None:
         """Add a run on this device whose result came too late, because another model had answered already."""
         with self._lock:
             self._models[family, model].add(energy_mj)

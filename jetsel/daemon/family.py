@@ -66,7 +66,7 @@ class ServedFamily:
     drift: Drift | None  # None: the calibration has no expected statistics
     problems: LoadProblems = field(default_factory=LoadProblems)
 
-    def take_over(self, before: ServedFamily) -> None:
+    def keep_unchanged(self, before: ServedFamily) -> None:
         """Keep the engines, times and records of models that are unchanged and run on the same backend.
 
         before: the family of this name in the snapshot that a reload replaces.
@@ -115,7 +115,9 @@ class ServedFamily:
             try:
                 weights = self.weights(name)
                 backends.get(self.backends[name])  # imported first, so that the import does not count as load time
-                opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
+                opened = partial(
+                    _verify_and_open, model, weights, backends, self.backends[name], workers, config.models.threads
+                )
                 try_batches = partial(gains_by_batches, weights=weights)
                 engine = OnDemandEngine(opened, backends.changed, try_batches=try_batches)
                 warm_up(engine, weights)
@@ -126,7 +128,7 @@ class ServedFamily:
                 continue
             queue.engine, queue.unavailable = engine, None
 
-    def stand_in(self) -> None:
+    def replace_unavailable(self) -> None:
         """Replace a default or a fallback that cannot run by the most expensive model that runs, after all are loaded.
 
         This also logs the models that failed. It waits until here, because a refused reload changes nothing.
@@ -140,20 +142,20 @@ class ServedFamily:
         best = running[-1]
         name, fallback = self.defaults.policy, self.defaults.fallback
         if fallback not in running:
-            self._log_stand_in(f"{best} is the fallback of family {self.name}: {fallback} is unavailable")
+            self._note_stand_in(f"{best} is the fallback of family {self.name}: {fallback} is unavailable")
             self.defaults = replace(self.defaults, fallback=best)
         needed = self.policies[name].models  # the policy skips those that are unavailable
         if not any(model in running for model in needed):
             because = f"{name} needs {' and '.join(needed)}; the most expensive available model answers instead"
-            self._log_stand_in(f"single:{best} is the default of family {self.name}: {name} is unavailable")
+            self._note_stand_in(f"single:{best} is the default of family {self.name}: {name} is unavailable")
             self.defaults = replace(self.defaults, policy=f"single:{best}", because=because)
-        missing = self.promises.missing(self.policies[self.defaults.policy])
+        missing = self.promises.reason_missing(self.policies[self.defaults.policy])
         if missing is not None:
             words = "requests of family %s fail unless they set wrong_at_most: %s"
             fields = event("promise-missing", family=self.name, reason=missing)
             log.warning(words, self.name, missing, extra=fields)
 
-    def _log_stand_in(self, words: str) -> None:
+    def _note_stand_in(self, words: str) -> None:
         self.problems.stand_ins.append(words)
         log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
 
@@ -164,7 +166,9 @@ class ServedFamily:
         return None if calibration is None else calibration.objective
 
 
-def _open(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:
+def _verify_and_open(
+    model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int
+) -> Engine:
     """Verify and load a model. Unlike a method, it holds no family, so that engines can outlive one in a reload."""
     verify(model)
     return backends.open(backend, weights, concurrency=workers, threads=threads)

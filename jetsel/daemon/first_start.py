@@ -23,7 +23,7 @@ log = logging.getLogger("jetsel.models")
 
 LIMIT_S = 600.0  # a quiet board needs a minute or two
 FAILED = "timing them failed, and `jetsel calibrate --retime` shows why"
-LOOK_S = 60.0
+LOAD_INTERVAL_S = 60.0
 QUIET_LOAD = 0.5  # runnable processes for each core, as a mean over a minute (getloadavg(3))
 
 
@@ -66,7 +66,7 @@ def report_other_machine(family: str, models: Iterable[Model], machine: str | No
 def wait_until_quiet() -> None:
     """Return once the mean load is at most half of the cores."""
     while True:
-        threading.Event().wait(LOOK_S)
+        threading.Event().wait(LOAD_INTERVAL_S)
         if os.getloadavg()[0] <= QUIET_LOAD * (os.cpu_count() or 1):
             return
 
@@ -92,7 +92,7 @@ def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait:
         except OSError as error:
             reason: str | None = f"they cannot be timed: {error.strerror}"
         else:
-            reason = _fault(done)
+            reason = _failure_reason(done)
         if reason is None:
             line = done.stdout.strip().splitlines()[0]
             log.info("family %s: %s", family, line, extra=event("retimed", family=family))
@@ -101,7 +101,7 @@ def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait:
         return
 
 
-def _fault(done: subprocess.CompletedProcess[str]) -> str | None:
+def _failure_reason(done: subprocess.CompletedProcess[str]) -> str | None:
     """Return why the command failed, None if it did not."""
     if done.returncode < 0:
         return "the process that timed them was ended"

@@ -9,7 +9,7 @@ from jetsel import image
 from jetsel.base.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import warn_of_limit
-from jetsel.daemon.crops import AT_ONCE, Crop, Crops, pixels_of
+from jetsel.daemon.crops import AT_ONCE, Crop, Crops, pixels_in_boxes
 from jetsel.daemon.deciding import front_for, policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
@@ -30,8 +30,8 @@ class Intake:
         self._tally = tally
         self._metering = metering
 
-    def job(self, message: Message, request: Classify) -> Job:
-        """Return the admitted job; if the message has boxes, the first one's job (`following` returns the others).
+    def admit(self, message: Message, request: Classify) -> Job:
+        """Return the admitted job; of a message with boxes, the first box's (`admit_next_boxes` returns the others).
 
         Raises the JetselError that refuses the message, before any work is done for it.
         """
@@ -49,10 +49,10 @@ class Intake:
             wanted_policy = self._metering.in_conditions(family, policy_for(family, request))
             front = front_for(family, request, wanted_policy)
             if front is not None:
-                front = family.promises.wrap_front(front, request.wrong_at_most)
+                front = family.promises.guarantee_front(front, request.wrong_at_most)
                 policy = front.points[0].policy
             else:
-                policy = family.promises.wrap(wanted_policy, request.wrong_at_most)
+                policy = family.promises.guarantee(wanted_policy, request.wrong_at_most)
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
             paths = [policy] if front is None else [point.policy for point in front.points]
@@ -63,14 +63,14 @@ class Intake:
             measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
             pixels, sized = measured.pixels, request.pixels or measured.header
             if request.boxes is not None and sized is not None:
-                pixels += pixels_of(request.boxes, sized.width, sized.height)
+                pixels += pixels_in_boxes(request.boxes, sized.width, sized.height)
             load = Load(client, data.nbytes, pixels)
             given = message.route, request, data, load, snapshot, family, policy, received_s
             job = Job(*given, front, measured)
             adapts = front is not None or isinstance(policy, Deadline)
             limits = request.deadline_ms, floor_ms, loading_ms
             admit = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
-            job.was_near = admit(load, *limits)
+            job.was_near_limit = admit(load, *limits)
         except BaseException:
             current.leave(snapshot)
             raise
@@ -78,7 +78,7 @@ class Intake:
             job.crop = Crop(Crops(request.id, request.boxes, partial(admit, None, *limits)), 0)
         return job
 
-    def following(self, job: Job, box: Crop) -> tuple[list[Job], Load | None]:
+    def admit_next_boxes(self, job: Job, box: Crop) -> tuple[list[Job], Load | None]:
         """Return the next boxes' jobs after a box has ended, and the message's load if no box is left, else None.
 
         A box that cannot be in time any more gets its failure here.
@@ -87,17 +87,17 @@ class Intake:
         policy = job.policy if job.front is None else job.front.points[0].policy
         given = job.route, job.message, job.data, job.load, job.snapshot, job.family, policy, job.received_s
         with crops.lock:
-            crops.in_work -= 1
-            while crops.left and crops.in_work < AT_ONCE:
-                crop = Crop(crops, crops.left.popleft())
+            crops.admitted -= 1
+            while crops.not_admitted and crops.admitted < AT_ONCE:
+                crop = Crop(crops, crops.not_admitted.popleft())
                 try:
-                    crops.admit(since_ms=(time.monotonic() - job.received_s) * 1e3)
+                    crops.admit(waited_ms=(time.monotonic() - job.received_s) * 1e3)
                 except JetselError as error:
                     self._tally.count(error.code)
                     warn_of_limit(error, job.load.client)
-                    crops.answered(crop.number, failure(job.message.id, error))
+                    crops.add_reply(crop.number, failure(job.message.id, error))
                     continue
                 self._current.enter(job.snapshot)
-                crops.in_work += 1
+                crops.admitted += 1
                 jobs.append(Job(*given, job.front, job.measured, crop))
-            return jobs, None if crops.in_work else job.load
+            return jobs, None if crops.admitted else job.load

@@ -38,7 +38,7 @@ class Job(Struct, eq=False):
     crop: Crop | None = None  # its box; None: the whole image
     photograph: Photograph | None = None  # the image, or the part in the box, once decoded
     inputs: dict[InputSpec, NDArray[np.float32]] = field(default_factory=dict)  # models may share one
-    was_near: bool = False  # whether it was admitted near its limit
+    was_near_limit: bool = False  # whether it was admitted near its limit
     run: RequestRun | None = None  # None until its policy begins
 
     @property

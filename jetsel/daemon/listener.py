@@ -37,7 +37,7 @@ def listen(server: ServerSettings, environment: MutableMapping[str, str] | None 
     if passed is not None:
         return Listener(passed, None, FIRST_FD)
     if path is None and (variable := from_variable(environment)) is not None:
-        return Listener(Path(variable.removeprefix("ipc://")), server.group, named_by=f"${VARIABLE}")
+        return Listener(Path(variable.removeprefix("ipc://")), server.group, setting=f"${VARIABLE}")
     if path is None and (folder := environment.get(RUNTIME, "").split(":")[0]):
         path = Path(folder, "jetsel.sock")
     if path is None:
@@ -50,16 +50,16 @@ class Listener:
     """A listening unix socket at a path, reserved by a lock on `<path>.lock` until `close`."""
 
     def __init__(
-        self, path: Path, group: str | None, passed_fd: int | None = None, named_by: str = "server.endpoint"
+        self, path: Path, group: str | None, passed_fd: int | None = None, setting: str = "server.endpoint"
     ) -> None:
         """Take the path; raises ConfigError if another daemon, another program's file or a permission prevents it.
 
-        passed_fd: the socket on which a service manager listens there; the manager owns the file. named_by: the setting
+        passed_fd: the socket on which a service manager listens there; the manager owns the file. setting: the setting
         that errors name.
         """
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise ConfigError(
-                f"{named_by}: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
+                f"{setting}: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
             )
         self.path = path
         self.is_passed = passed_fd is not None
@@ -70,14 +70,14 @@ class Listener:
             self.fd = passed_fd
             return
         try:
-            self._lock_fd = _lock(path, named_by)
-            _remove_stale(path, named_by)
+            self._lock_fd = _lock(path, setting)
+            _remove_stale(path, setting)
             self.fd = _listen(path, group)
             self._made_file = True
         except OSError as error:
             self.close()
             raise ConfigError(
-                f"{named_by}: cannot listen at {path}: {error.strerror}; check that you own the folder"
+                f"{setting}: cannot listen at {path}: {error.strerror}; check that you own the folder"
             ) from None
         except ConfigError:
             self.close()
@@ -111,7 +111,7 @@ def _lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def _lock(path: Path, named_by: str) -> int:
+def _lock(path: Path, setting: str) -> int:
     """Lock `<path>.lock`; the lock dies with the process, so nothing stale can hold it."""
     while True:
         descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -122,7 +122,7 @@ def _lock(path: Path, named_by: str) -> int:
             os.close(descriptor)
             who = f" (process {holder})" if holder else ""
             raise ConfigError(
-                f"{named_by}: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
+                f"{setting}: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
             ) from None
         # The previous holder may have removed the file between our open and our lock.
         with contextlib.suppress(FileNotFoundError):
@@ -133,18 +133,18 @@ def _lock(path: Path, named_by: str) -> int:
         os.close(descriptor)
 
 
-def _remove_stale(path: Path, named_by: str) -> None:
+def _remove_stale(path: Path, setting: str) -> None:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ConfigError(f"{named_by}: {path} exists and is not a socket: move it away, or choose another endpoint")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
+        raise ConfigError(f"{setting}: {path} exists and is not a socket: move it away, or choose another endpoint")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
         # Without a lock, a service manager may listen, or a daemon whose lock file was deleted.
-        if caller.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)
+        if probe.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)
             raise ConfigError(
-                f"{named_by}: something else listens at {path}: stop it (a socket unit with: systemctl stop "
+                f"{setting}: something else listens at {path}: stop it (a socket unit with: systemctl stop "
                 "jetsel.socket), or give this daemon another endpoint"
             )
     path.unlink()

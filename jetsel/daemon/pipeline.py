@@ -13,7 +13,7 @@ from jetsel import image
 from jetsel.base.errors import BadRequestError, InDoubtError, JetselError, ShuttingDownError
 from jetsel.base.events import run_about
 from jetsel.daemon.admission import Admission, Work
-from jetsel.daemon.answer import answer, log_refusal, log_reply, unexpected, warn_of_limit
+from jetsel.daemon.answer import build_answer, log_refusal, log_reply, log_unexpected, warn_of_limit
 from jetsel.daemon.intake import Intake
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
@@ -67,7 +67,7 @@ class Pipeline:
         self._probe_ended = probe_ended
         self._intake = Intake(current, admission, tally, metering)
         self._unanswered: set[Job] = set()
-        self.begin_later: Callable[[Job], None]  # queues a job behind all that wait; set by the worker pool
+        self.enqueue: Callable[[Job], None]  # queues a job behind all that wait; set by the worker pool
 
     # The message becomes a job, or is answered at once.
 
@@ -80,7 +80,7 @@ class Pipeline:
                 raise BadRequestError(f"{len(message.frames)} frames: send the JSON, then the image, nothing else")
             request = decode_request(frame)
             if isinstance(request, Classify):
-                job = self._intake.job(message, request)
+                job = self._intake.admit(message, request)
                 self._unanswered.add(job)
                 return [job]
             if len(message.frames) == 2:
@@ -89,7 +89,7 @@ class Pipeline:
         except JetselError as error:
             self._refuse(message, frame, error)
         except Exception as error:  # a defect that one message shows must not stop the next
-            self._refuse(message, frame, unexpected(error, read_id(frame)))
+            self._refuse(message, frame, log_unexpected(error, read_id(frame)))
         return []
 
     def take_in_probe(self, job: Job) -> None:
@@ -98,31 +98,31 @@ class Pipeline:
 
     # The thread that has a job carries it as far as it can, mostly to the reply.
 
-    def carry(self, *jobs: Job) -> None:
+    def process(self, *jobs: Job) -> None:
         """Decode the images, choose the policies, run the models, and reply."""
         begun: dict[Driver, list[RequestRun]] = {}
         for job in jobs:
-            run = run_about((job.message.id,), self._started, job)
+            run = run_about((job.message.id,), self._start_or_fail, job)
             if run is not None:
                 begun.setdefault(job.family.driver, []).append(run)
         for driver, runs in begun.items():
             self._run_models(driver, *runs)
 
-    def _started(self, job: Job) -> RequestRun | None:
+    def _start_or_fail(self, job: Job) -> RequestRun | None:
         """Start one job and return its run; None if that failed and the job has its reply."""
         try:
             is_timed = job.front is not None or job.deadline_s is not None
-            return self.start(job, self._allowed(job) if is_timed else ANYTHING)
+            return self.start(job, self._allowance(job) if is_timed else ANYTHING)
         except Exception as error:  # a defect that one image shows must not stop the next
             self._finish(job, error)
             return None
 
-    def _allowed(self, job: Job) -> Allowance:
+    def _allowance(self, job: Job) -> Allowance:
         """Return what the models may take for this request, given the queue and the power budget."""
         queue_ms, target_s = math.inf, job.target_s
         if target_s is not None:
             admission, target_ms = self._admission, (target_s - job.received_s) * 1e3
-            queue_ms = allowed_ms(target_ms, admission.in_queue, job.snapshot.workers, admission.around_ms)
+            queue_ms = allowed_ms(target_ms, admission.in_queue, job.snapshot.workers, admission.overhead_ms)
         return Allowance(queue_ms, self._metering.budget.allowed_mj)
 
     @staticmethod
@@ -153,7 +153,7 @@ class Pipeline:
             assert isinstance(run.request, Job)
             self._finish(run.request, None)
 
-    def carry_waiting(self) -> None:
+    def continue_waiting(self) -> None:
         """Continue runs whose engine is free again, and runs whose result came from the edge server."""
         for snapshot in self._current.open_snapshots:
             for family in snapshot.families.values():
@@ -169,32 +169,32 @@ class Pipeline:
         except KeyError:
             return  # `give_up` has answered it
         reply = self._reply(job, error)
-        following, load = ([], job.load) if job.crop is None else self._intake.following(job, job.crop)
+        following, load = ([], job.load) if job.crop is None else self._intake.admit_next_boxes(job, job.crop)
         self._unanswered.update(following)
         self._current.leave(job.snapshot)
         if job.route is None:
             self._probe_ended("ok" if isinstance(reply, Answer) else reply.code)
             return
         observe = self._current.snapshot.config.observe
-        self._tally.ended(reply, job.message.deadline_ms, class_counts=observe.class_counts)
+        self._tally.count_reply(reply, job.message.deadline_ms, class_counts=observe.class_counts)
         self._admission.release(load, _work(job, reply) if isinstance(reply, Answer) else None)
         if isinstance(reply, Answer):
-            self._metering.add(reply, job.family, job.policy)
+            self._metering.add_answer(reply, job.family, job.policy)
             if reply.operating_point is not None:
                 cheapest = None if job.front is None else job.front.cheapest
                 used = job.family.points_used
-                used.answered(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
+                used.count_answer(reply.operating_point, is_cheapest=reply.operating_point == cheapest)
         for one in following:
-            self.begin_later(one)
+            self.enqueue(one)
         if self._current.snapshot.config.log.requests:
             log_reply(job, reply)
-        whole = reply if job.crop is None else job.crop.crops.answered(job.crop.number, reply)
+        whole = reply if job.crop is None else job.crop.crops.add_reply(job.crop.number, reply)
         if whole is not None:
             self.reply(job.route, whole)
-        self._notice_drift(job, reply)
+        self._check_drift(job, reply)
         job.run = None  # breaks the reference cycle, which would keep the image until a garbage collection
 
-    def _notice_drift(self, job: Job, reply: Answer | Failure) -> None:
+    def _check_drift(self, job: Job, reply: Answer | Failure) -> None:
         """Feed the drift check after the reply has been sent."""
         drift, photograph, snapshot = job.family.drift, job.photograph, job.snapshot
         if drift is None or photograph is None:
@@ -205,11 +205,11 @@ class Pipeline:
             drift.count_doubt(outcome.covered, is_in_doubt=is_in_doubt)
         if not isinstance(reply, Answer):
             return
-        if drift.answered(job.policy.name, reply, snapshot.config.observe.drift_every):
+        if drift.add_answer(job.policy.name, reply, snapshot.config.observe.drift_every):
             try:
-                drift.look(photograph, job.data, snapshot.limits)
+                drift.add_image(photograph, job.data, snapshot.limits)
             except Exception as error:  # the reply has been sent
-                unexpected(error, job.message.id)
+                log_unexpected(error, job.message.id)
 
     def _reply(self, job: Job, error: Exception | None) -> Answer | Failure:
         """Return the answer, or the failure for the job's error or its policy's outcome."""
@@ -218,11 +218,11 @@ class Pipeline:
                 assert job.run is not None
                 assert job.run.outcome is not None
                 if isinstance(job.run.outcome, Decision):
-                    return answer(job, job.run, job.run.outcome, self._metering)
+                    return build_answer(job, job.run, job.run.outcome, self._metering)
                 error = job.run.outcome  # not raised: its traceback and the run would keep each other
         except Exception as defect:  # the request still gets its reply
             error = defect
-        refused = error if isinstance(error, JetselError) else unexpected(error, job.message.id)
+        refused = error if isinstance(error, JetselError) else log_unexpected(error, job.message.id)
         return failure(job.message.id, refused)
 
     def _refuse(self, message: Message, frame: bytes, error: JetselError) -> None:
@@ -272,7 +272,9 @@ def _work(job: Job, answer: Answer) -> Work:
     models_ms = 0.0
     for ran in answer.ran:
         models_ms += 0.0 if ran.sent_bytes is not None else ran.latency_ms / ran.batch
-    around_ms = stages.decode + (stages.features or 0.0) + stages.choice + (stages.input or 0.0)
+    overhead_ms = stages.decode + (stages.features or 0.0) + stages.choice + (stages.input or 0.0)
     target_s = job.target_s
-    of_limit = None if target_s is None or not job.was_near else stages.total / 1e3 / (target_s - job.received_s)
-    return Work(around_ms + models_ms, models_ms, of_limit)
+    limit_share = (
+        None if target_s is None or not job.was_near_limit else stages.total / 1e3 / (target_s - job.received_s)
+    )
+    return Work(overhead_ms + models_ms, models_ms, limit_share)

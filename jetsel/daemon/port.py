@@ -25,8 +25,8 @@ log = logging.getLogger("jetsel.daemon")
 MESSAGE_ROOM_BYTES = 131_072  # for the JSON and the envelope, in addition to the largest image
 COUNTED_BYTES = 65_536  # a connection's bytes are counted anew if they changed by this much
 UNREAD_BYTES = 32_000_000  # limit of unread replies for one peer
-_NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
-_LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+_WATCHED_EVENTS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_CLOSED_EVENTS = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 
 class Port:
@@ -50,20 +50,20 @@ class Port:
         self._listening.setblocking(False)
         self._epoll = select.epoll()
         self._epoll.register(self._event_fd.fd, select.EPOLLIN | select.EPOLLET)
-        self._epoll.register(self._listening, _NEWS)
+        self._epoll.register(self._listening, _WATCHED_EVENTS)
 
     def wake(self) -> None:
         """Wake one thread that waits in `receive`, or the next that would."""
         self._event_fd.set()
 
-    def receive(self, timeout_s: float, most: int = 1) -> list[Message] | None:
-        """Wait for at most `most` events, and return the messages that they bring: usually one each.
+    def receive(self, timeout_s: float, max_events: int = 1) -> list[Message] | None:
+        """Wait for at most `max_events` events, and return the messages that they bring: usually one each.
 
         The list is empty after `wake` or a new connection; None means that the time is over.
         """
         messages: list[Message] = []
-        news = self._epoll.poll(timeout_s, most)  # other threads receive further events
-        for descriptor, events in news:
+        events_by_fd = self._epoll.poll(timeout_s, max_events)  # other threads receive further events
+        for descriptor, events in events_by_fd:
             connection = self._connections.get(descriptor)
             if connection is not None:
                 messages += self._read(connection, events)
@@ -71,7 +71,7 @@ class Port:
                 self._event_fd.clear()
             else:
                 self._accept()
-        if news:
+        if events_by_fd:
             return messages
         if timeout_s:
             self._accept()  # a descriptor or a connection's place may have become free
@@ -81,12 +81,12 @@ class Port:
         """Read from one client; drop the connection if the client is gone or breaks the protocol."""
         with connection.lock:
             try:
-                connection.has_left |= bool(events & _LEFT)
+                connection.has_left |= bool(events & _CLOSED_EVENTS)
                 if events & select.EPOLLOUT:
                     connection.flush()
                 received = connection.receive()
                 if connection.unsent or events & select.EPOLLOUT or not connection.is_drained:
-                    self._listen_on(connection)
+                    self._watch_again(connection)
             except (OSError, ProtocolError, MemoryError) as error:
                 fields = event("client-hung-up-on", client=connection.sender.name)
                 log.debug("%s was dropped: %s", connection.sender.name, error, extra=fields)
@@ -96,13 +96,13 @@ class Port:
             self._enforce_limits(connection)
         messages = []
         for frames in received:
-            envelope, content = unwrapped(frames)
+            envelope, content = split_envelope(frames)
             messages.append(Message(Route(connection, envelope), content, connection.sender))
         return messages
 
-    def _listen_on(self, connection: ZmtpConnection) -> None:
+    def _watch_again(self, connection: ZmtpConnection) -> None:
         """Make epoll report the connection again even without new data, so that any thread can read what is left."""
-        self._epoll.modify(connection.fd, _NEWS | (select.EPOLLOUT if connection.unsent else 0))
+        self._epoll.modify(connection.fd, _WATCHED_EVENTS | (select.EPOLLOUT if connection.unsent else 0))
 
     def _accept(self) -> None:
         """Accept waiting clients as long as there is room; the others wait until a connection closes."""
@@ -110,7 +110,7 @@ class Port:
             while not self._is_shut:
                 if len(self._connections) >= self._most_clients:
                     if select.select([self._listening], [], [], 0)[0]:
-                        self._tell_full()
+                        self._warn_full()
                     return
                 try:
                     peer = self._listening.accept()[0]
@@ -118,23 +118,23 @@ class Port:
                     self._is_full = False
                     return
                 except OSError:  # no descriptor, or no memory, is free
-                    self._tell_full()
+                    self._warn_full()
                     return
-                self._greet(peer)
+                self._register(peer)
 
-    def _greet(self, peer: socket.socket) -> None:
+    def _register(self, peer: socket.socket) -> None:
         """Register a new connection, unless it was closed meanwhile."""
         try:
             peer.setblocking(False)
             connection = ZmtpConnection(peer, sender_of(peer), self._message_bytes)
             connection.write(GREETING)
             self._connections[connection.fd] = connection
-            self._epoll.register(connection.fd, _NEWS)
+            self._epoll.register(connection.fd, _WATCHED_EVENTS)
         except OSError:
             self._connections.pop(peer.fileno(), None)
             peer.close()
 
-    def _tell_full(self) -> None:
+    def _warn_full(self) -> None:
         if not self._is_full:
             self._is_full, count = True, len(self._connections)
             words = "%d clients are connected and more wait: raise server.max_clients or the limit of open files (%d)"
@@ -150,7 +150,7 @@ class Port:
             try:
                 connection.send((*route.envelope, frame))
                 if connection.unsent:
-                    self._listen_on(connection)
+                    self._watch_again(connection)
             except (OSError, MemoryError):
                 self._drop(connection)
                 return
@@ -165,13 +165,13 @@ class Port:
                 self._held_bytes += held - connection.counted_bytes
                 connection.counted_bytes = held
         if connection.unsent_bytes > UNREAD_BYTES:
-            self._shed(connection, "does not read its replies")
+            self._drop_greedy(connection, "does not read its replies")
         while self._held_bytes > self._most_held_bytes:
             with self._lock:
                 greediest = max(self._connections.values(), key=lambda each: each.counted_bytes)
-            self._shed(greediest, "holds most of server.peers_mb, which is used up")
+            self._drop_greedy(greediest, "holds most of server.peers_mb, which is used up")
 
-    def _shed(self, connection: ZmtpConnection, why: str) -> None:
+    def _drop_greedy(self, connection: ZmtpConnection, why: str) -> None:
         held_mb, client = connection.held_bytes / 1e6, connection.sender.name
         fields = event("peer-shed", client=client, held_mb=held_mb)
         log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=fields)
@@ -223,7 +223,7 @@ MOST_ENVELOPE_BYTES = 4096  # room for ids of 255 bytes over more proxies than a
 
 
 class Route(NamedTuple):
-    """Destination of a reply. envelope: the first frames of the request, which its reply repeats; see `unwrapped`."""
+    """Destination of a reply. envelope: the first frames of the request, repeated in its reply."""
 
     connection: ZmtpConnection
     envelope: tuple[bytes, ...] = ()
@@ -237,7 +237,7 @@ class Message(NamedTuple):
     sender: UserIdentity
 
 
-def unwrapped(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:
+def split_envelope(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:
     """Return a message's envelope, up to its empty delimiter, and the frames after it (ZeroMQ RFC 28).
 
     REQ sends the delimiter alone, ZMQ_REQ_CORRELATE a number before it, and each proxy adds a peer's id before them.
@@ -246,6 +246,6 @@ def unwrapped(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryv
     for at, frame in enumerate(frames[:-1]):
         if not len(frame):
             envelope, rest = frames[: at + 1], frames[at + 1 :]
-            is_one = sum(map(len, envelope)) <= MOST_ENVELOPE_BYTES
-            return (tuple(map(bytes, envelope)), rest) if is_one else ((), frames)
+            is_envelope = sum(map(len, envelope)) <= MOST_ENVELOPE_BYTES
+            return (tuple(map(bytes, envelope)), rest) if is_envelope else ((), frames)
     return (), frames

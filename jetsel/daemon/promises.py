@@ -24,7 +24,7 @@ class FamilyPromises:
         own = None if calibration is None else calibration.wrong_at_most
         self.wrong_at_most = wrong_at_most if own is None else own
 
-    def of(self, policy: str) -> Promises | None:
+    def of_policy(self, policy: str) -> Promises | None:
         """Return the promises of a policy, None if it was not calibrated for any."""
         return self._promises.get(policy)
 
@@ -33,7 +33,7 @@ class FamilyPromises:
         level = self.wrong_at_most if wrong_at_most is None else wrong_at_most
         return None if level is None or level >= 1 else level
 
-    def wrap(self, policy: Policy, wrong_at_most: float | None) -> Policy:
+    def guarantee(self, policy: Policy, wrong_at_most: float | None) -> Policy:
         """Return the policy with the promise of the request or the family; level 1 means no promise.
 
         A policy that chooses among paths keeps only those that can promise it. Raises RequirementsError with the
@@ -43,51 +43,51 @@ class FamilyPromises:
         if level is None:
             return policy
         if isinstance(policy, Deadline):
-            front = self.wrap_front(policy.front, level)
+            front = self.guarantee_front(policy.front, level)
             able = {point.policy.name: point.policy for point in front.points}
             otherwise = able.get(policy.otherwise.name, front.points[0].policy)
             return replace(policy, front=front, otherwise=otherwise, edge=Front())
         if isinstance(policy, Requirements):
-            front = self.wrap_front(policy.front, level)
+            front = self.guarantee_front(policy.front, level)
             names = ", ".join(point.policy.name for point in front.points)
             words = f"only {names} can promise wrong_at_most {level:g}"
             return replace(policy, front=front, edge=Front(), promise=words)
-        promise = self.of(policy.name)
+        promise = self.of_policy(policy.name)
         if promise is None:
-            raise self._refusal(level, policy.name)
+            raise self._refusal_error(level, policy.name)
         return WithPromise(policy, promise.at(level))
 
-    def wrap_front(self, front: Front, wrong_at_most: float | None) -> Front:
+    def guarantee_front(self, front: Front, wrong_at_most: float | None) -> Front:
         """Return the operating points that can promise the requested level, with that promise.
 
         They stay ranked by accuracy. Ranking by the share of answers would prefer the luckiest threshold, since that
-        share comes from the images that tested the thresholds. Raises as `wrap`.
+        share comes from the images that tested the thresholds. Raises as `guarantee`.
         """
         level = self.level(wrong_at_most)
         if level is None:
             return front
-        able = front.only(lambda point: self._able(point.policy, level))
+        able = front.only(lambda point: self._guaranteed(point.policy, level))
         if able is None:
-            raise self._refusal(level)
+            raise self._refusal_error(level)
         return able
 
-    def missing(self, policy: Policy) -> str | None:
+    def reason_missing(self, policy: Policy) -> str | None:
         """Return why this policy cannot promise the family's level, None if it can."""
         try:
-            self.wrap(policy, None)
+            self.guarantee(policy, None)
         except RequirementsError as error:
             return str(error)
         return None
 
-    def _able(self, policy: Policy, level: float) -> WithPromise | None:
+    def _guaranteed(self, policy: Policy, level: float) -> WithPromise | None:
         """Return the policy with its promise, None if it cannot promise the level."""
-        promise = self.of(policy.name)
+        promise = self.of_policy(policy.name)
         try:
             return None if promise is None else WithPromise(policy, promise.at(level))
         except RequirementsError:
             return None
 
-    def _refusal(self, level: float, policy: str | None = None) -> RequirementsError:
+    def _refusal_error(self, level: float, policy: str | None = None) -> RequirementsError:
         """Return the error that explains why no policy, or this one, can promise the level."""
         promises = self._promises
         if not promises:

@@ -20,7 +20,7 @@ from jetsel.base.notify import Notifier
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
-from jetsel.daemon.snapshot import CurrentSnapshot, Snapshot, Tell, load, read_snapshot
+from jetsel.daemon.snapshot import CurrentSnapshot, ReportProgress, Snapshot, load_snapshot, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
 from jetsel.power.finding import check as check_power
@@ -38,7 +38,7 @@ class Reloader:
     """Reads all files again and replaces the snapshot, completely or not at all.
 
     started: the configuration at the daemon's start. reread: returns the current one. stopping: set to end a reload
-    under way. tell: receives its progress.
+    under way. report_progress: receives its progress.
     """
 
     started: Config
@@ -47,7 +47,7 @@ class Reloader:
     metering: Metering
     reread: Callable[[], Config]
     stopping: threading.Event
-    tell: Tell
+    report_progress: ReportProgress
 
     def __call__(self) -> list[str]:
         """Reload and return what changed, in words; only one thread at a time may call.
@@ -58,12 +58,12 @@ class Reloader:
         usual_s = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
         try:
-            following = self._following(before)
+            following = self._load_snapshot(before)
         finally:
             sys.setswitchinterval(usual_s)
         config = following.config
         changed = changes(before, following)
-        self.metering.serve(following.families, config)
+        self.metering.set_families(following.families, config)
         self.current.swap(following)
         power = structs.replace(config.power, budget_w=self.started.power.budget_w)  # the budget does not wait
         for section, now in {"server": config.server, "host": config.host, "power": power}.items():
@@ -73,13 +73,13 @@ class Reloader:
         set_level(config.log.level)
         return changed
 
-    def _following(self, before: Snapshot) -> Snapshot:
+    def _load_snapshot(self, before: Snapshot) -> Snapshot:
         following, is_loaded = None, False
         try:
             config = self.reread()
             check_power(config.power)
             following = read_snapshot(config, before)
-            load(following, self.backends, self.tell, self.stopping, before)
+            load_snapshot(following, self.backends, self.report_progress, self.stopping, before)
             is_loaded = True
         except ShuttingDownError:
             raise
@@ -134,7 +134,7 @@ def _out_of_service(snapshot: Snapshot) -> list[str]:
 
 READY = "ready"
 
-Asked = tuple[Route, ReloadRequest]
+RoutedReload = tuple[Route, ReloadRequest]
 
 
 class ReloadRequests:
@@ -148,44 +148,44 @@ class ReloadRequests:
         self._reply = reply
         self._notifier = notifier
         self._tally = tally
-        self._waiting: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()  # None: a reload without a reply
+        self._waiting: queue.SimpleQueue[RoutedReload | None] = queue.SimpleQueue()  # None: a reload without a reply
         self._lock = threading.Lock()
-        self._sharing: list[Asked] = []  # requests that the current reload answers
+        self._sharers: list[RoutedReload] = []  # requests that the current reload answers
         self._is_closed = False
         self._thread = threading.Thread(target=self._serve, name="reload", daemon=True)
         self._thread.start()
 
-    def ask(self, request: Asked | None = None) -> None:
+    def request(self, request: RoutedReload | None = None) -> None:
         """Queue a reload; if a request is given, it gets a reply when the reload has ended."""
         self._waiting.put(request)
 
     def close(self) -> None:
         """Begin no further reload; requests that wait for one fail."""
         self._is_closed = True
-        self.ask()
+        self.request()
 
     def give_up(self, patience_s: float) -> None:
         """After `close`: wait at most patience_s for the reload under way, then fail the requests that still wait."""
         self._thread.join(patience_s)
-        self._take_waiting()
-        self._answer(_stopping())
+        self._collect_waiting()
+        self._answer(_stopping_error())
 
     def _serve(self) -> None:
         while not self._is_closed:
-            self._sharing += filter(None, [self._waiting.get()])
-            self._take_waiting()
-            ids = tuple(request.id for _, request in self._sharing)
-            self._answer(_stopping() if self._is_closed else run_about(ids, self._reload_once))
+            self._sharers += filter(None, [self._waiting.get()])
+            self._collect_waiting()
+            ids = tuple(request.id for _, request in self._sharers)
+            self._answer(_stopping_error() if self._is_closed else run_about(ids, self._reload_once))
 
-    def _take_waiting(self) -> None:
+    def _collect_waiting(self) -> None:
         while not self._waiting.empty():
-            self._sharing += filter(None, [self._waiting.get()])
+            self._sharers += filter(None, [self._waiting.get()])
 
     def _answer(self, ended: list[str] | JetselError) -> None:
         """Answer the requests that share this reload, once."""
         with self._lock:
-            sharing, self._sharing = self._sharing, []
-        for route, request in sharing:
+            sharers, self._sharers = self._sharers, []
+        for route, request in sharers:
             if isinstance(ended, list):
                 self._reply(route, Reloaded(PROTOCOL_VERSION, request.id, ended))
             else:
@@ -205,7 +205,7 @@ class ReloadRequests:
             log.exception("a reload failed because of a defect in jetsel", extra=event("reload-failed"))
             ended = InternalError("jetsel failed on this reload: its log has the reason")
         took_s = time.monotonic() - began_s
-        self._tally.reloaded(took_s, ended)
+        self._tally.count_reload(took_s, ended)
         status = READY
         if isinstance(ended, list):
             fields = event("reloaded", changed=ended, took_s=took_s)
@@ -217,5 +217,5 @@ class ReloadRequests:
         return ended
 
 
-def _stopping() -> ShuttingDownError:
+def _stopping_error() -> ShuttingDownError:
     return ShuttingDownError("the daemon is stopping and does not reload: it reads all files at its next start")

@@ -27,7 +27,7 @@ from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload import READY
 from jetsel.daemon.signals import Signals
-from jetsel.daemon.snapshot import load, read_snapshot
+from jetsel.daemon.snapshot import load_snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.power.finding import check
 from jetsel.power.machine import Machine
@@ -61,7 +61,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         port = Port(listener, snapshot.limits.max_bytes, config.server)
         backends = Backends(config.host, port.wake)
         metering = Metering(config.power)
-        metering.serve(snapshot.families, config)
+        metering.set_families(snapshot.families, config)
         metering.start()
         dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier, locate)
         lifecycle = Lifecycle(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s, locate)
@@ -110,7 +110,7 @@ class Lifecycle:
         if self.signals.stops:
             return False
         loaded = concurrent.futures.ThreadPoolExecutor(1, "loading").submit(
-            load, snapshot, backends, self.dispatcher.progress, stop
+            load_snapshot, snapshot, backends, self.dispatcher.progress, stop
         )
         loaded.add_done_callback(lambda _: self.signals.wake())
         while not loaded.done() and not self.signals.stops:
@@ -133,7 +133,7 @@ class Lifecycle:
         begin_retiming(snapshot.families.values(), self.locate(), machine)
         while not self.signals.stops:
             if self.signals.take_hangup():
-                self.dispatcher.reloads.ask()  # without a reply
+                self.dispatcher.reloads.request()  # without a reply
             self.signals.wait()
 
     def _drain(self) -> None:

@@ -26,7 +26,7 @@ log = logging.getLogger("jetsel.models")
 
 LOAD_S = 300.0  # largest load time: an engine host's start, its hello, and a load, each twice (supervisor.py)
 
-Tell = Callable[[str, float], None]
+ReportProgress = Callable[[str, float], None]
 """Called with the progress in words, and the seconds until the next call at the latest."""
 
 
@@ -96,8 +96,12 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
     return Snapshot(config, families, default, site.broken, limits, workers, timers, edge)
 
 
-def load(
-    snapshot: Snapshot, backends: Backends, tell: Tell, stop: threading.Event, before: Snapshot | None = None
+def load_snapshot(
+    snapshot: Snapshot,
+    backends: Backends,
+    report_progress: ReportProgress,
+    stop: threading.Event,
+    before: Snapshot | None = None,
 ) -> None:
     """Load every model; keep from `before` the engines of models that are unchanged on the same backend.
 
@@ -108,13 +112,13 @@ def load(
     if before is not None and before.config.models.threads == snapshot.config.models.threads:
         for name, family in families.items():
             if name in before.families:
-                family.take_over(before.families[name])
+                family.keep_unchanged(before.families[name])
     count, total = itertools.count(1), sum(len(family.models) for family in families.values())
 
     def next_model() -> None:
         if stop.is_set():
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
-        tell(f"loading {next(count)} of {total}", LOAD_S)
+        report_progress(f"loading {next(count)} of {total}", LOAD_S)
 
     for family in families.values():
         family.load(snapshot.config, snapshot.workers, backends, next_model)
@@ -122,14 +126,14 @@ def load(
     if all(queue.engine is None for queue in default):
         reasons = "; ".join(dict.fromkeys(str(queue.unavailable) for queue in default))
         raise ConfigError(f"no model of the default family {snapshot.default_family} can run: {reasons}")
-    if before is not None and (lost := _lost(before, snapshot)):
+    if before is not None and (lost := _lost_models(before, snapshot)):
         raise ConfigError("; ".join(lost))
     for family in families.values():
-        family.stand_in()
+        family.replace_unavailable()
     settle()
 
 
-def _lost(before: Snapshot, following: Snapshot) -> list[str]:
+def _lost_models(before: Snapshot, following: Snapshot) -> list[str]:
     """Return the models that `before` serves and that did not load again, with the reason."""
     return [
         f"model {model} of family {name} is in use, but cannot be loaded again: {queue.unavailable}"

@@ -32,7 +32,7 @@ class Tally:
         self._by_model: Counter[tuple[str, str]] = Counter()  # family and model
         self._by_policy: Counter[tuple[str, str]] = Counter()
         self._by_label: Counter[tuple[str, str]] = Counter()  # family and label, if class_counts is on
-        self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
+        self._flags: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
         self._stages = [TimeHistogram() for _ in STAGES]
         self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: time.monotonic() of sending
         self._escalated: Counter[str] = Counter()
@@ -46,16 +46,19 @@ class Tally:
         with self._lock:
             self._outcomes[outcome] += 1
 
-    def ended(self, reply: Answer | Failure, deadline_ms: float | None = None, *, class_counts: bool = False) -> None:
+    def count_reply(
+        self, reply: Answer | Failure, deadline_ms: float | None = None, *, class_counts: bool = False
+    ) -> None:
         """Count an admitted request by its reply, with its stages' times. class_counts: whether to count its label."""
         if isinstance(reply, Failure):
             self.count(reply.code)
             return
-        took, family = reply.stages_ms, reply.family
-        features = math.nan if took.features is None else took.features
-        waiting = math.nan if took.waiting is None else took.waiting
-        inference = sum(took.inference)
-        stages_ms = (took.queue, took.decode, features, took.choice, inference, took.total, waiting, took.input or 0.0)
+        stages, family = reply.stages_ms, reply.family
+        features = math.nan if stages.features is None else stages.features
+        waiting = math.nan if stages.waiting is None else stages.waiting
+        inference = sum(stages.inference)
+        before_ms, input_ms = (stages.queue, stages.decode, features, stages.choice), stages.input or 0.0
+        stages_ms = (*before_ms, inference, stages.total, waiting, input_ms)
         with self._lock:
             self._outcomes[OK] += 1
             self._answers[family] += 1
@@ -64,15 +67,15 @@ class Tally:
             self._by_policy[family, reply.policy] += 1
             if class_counts:
                 self._by_label[family, reply.label] += 1
-            self._events["in_doubt"] += reply.in_doubt
-            self._events["cut_short"] += reply.cut_short
+            self._flags["in_doubt"] += reply.in_doubt
+            self._flags["cut_short"] += reply.cut_short
             if deadline_ms is not None:
-                self._events["on_time" if took.total <= deadline_ms else "late"] += 1
+                self._flags["on_time" if stages.total <= deadline_ms else "late"] += 1
             for histogram, ms in zip(self._stages, stages_ms, strict=True):
                 histogram.add(ms)
-            self._recent.append(_recent(reply))
+            self._recent.append(_recent_answer(reply))
 
-    def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
+    def count_reload(self, took_s: float, ended: list[str] | JetselError) -> None:
         """Count a reload that has just ended: by what it changed, or the error that refused it."""
         outcome = OK if isinstance(ended, list) else ended.code
         with self._lock:
@@ -85,7 +88,7 @@ class Tally:
         with self._lock:
             return dict(self._outcomes)
 
-    def of_family(self, family: str) -> tuple[int, int]:
+    def family_counts(self, family: str) -> tuple[int, int]:
         """Return a family's answers, and how many of them took more than one model."""
         with self._lock:
             return self._answers[family], self._escalated[family]
@@ -96,10 +99,10 @@ class Tally:
             return AnswerCounts(
                 by_model=_nested(self._by_model),
                 by_policy=_nested(self._by_policy),
-                in_doubt=self._events["in_doubt"],
-                cut_short=self._events["cut_short"],
-                on_time=self._events["on_time"],
-                late=self._events["late"],
+                in_doubt=self._flags["in_doubt"],
+                cut_short=self._flags["cut_short"],
+                on_time=self._flags["on_time"],
+                late=self._flags["late"],
                 bounds_ms=list(BOUNDS_MS),
                 stages={name: one.copy() for name, one in zip(STAGES, self._stages, strict=True)},
                 runs=runs,
@@ -131,7 +134,7 @@ def _nested(flat: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
     return nested
 
 
-def _recent(reply: Answer) -> RecentAnswer:
+def _recent_answer(reply: Answer) -> RecentAnswer:
     return RecentAnswer(
         id=reply.id,
         ago_s=time.monotonic(),

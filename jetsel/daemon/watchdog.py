@@ -1,7 +1,7 @@
 """Reports to the service manager that the daemon works. The workers do this; no thread exists only for it.
 
-Each worker calls `turned` at least once a second. If a report is due, that worker checks that all workers have called
-since the last report, and that the daemon's own probe was answered. If not, nothing is reported. The probe is a small
+Each worker calls `note_round` at least once a second. If a report is due, that worker checks that all workers have
+called since the last report, and that the daemon's own probe was answered. If not, nothing is reported. The probe is a small
 image that takes the way of every request, in front of the queue, so that a full queue does not delay it. No limit,
 counter, energy or model time includes it.
 """
@@ -33,11 +33,11 @@ PHOTOGRAPH = memoryview(cv2.imencode(".jpg", PIXELS)[1].tobytes())
 class Probe:
     """Sends the daemon's own request, one at a time. The watchdog calls `ask` under its lock, from any thread."""
 
-    def __init__(self, current: CurrentSnapshot, backends: Backends, begin: Callable[[Job], None]) -> None:
-        """begin: puts a job in front of the queue."""
+    def __init__(self, current: CurrentSnapshot, backends: Backends, put_in_front: Callable[[Job], None]) -> None:
+        """put_in_front: puts a job in front of the queue."""
         self._current = current
         self._backends = backends
-        self._begin = begin
+        self._put_in_front = put_in_front
         self._job: Job | None = None  # until its outcome is reported
         self._outcome: str | None = None
 
@@ -56,17 +56,17 @@ class Probe:
         self._job = self._outcome = None
         if outcome is not None and outcome != InternalError.code:
             return None
-        self._job = self._made()
+        self._job = self._make_job()
         if self._job is None:
             return None
-        self._begin(self._job)
+        self._put_in_front(self._job)
         return "the daemon's own request has just begun" if outcome is None else "a defect ended the daemon's request"
 
-    def over(self, outcome: str) -> None:
+    def note_outcome(self, outcome: str) -> None:
         """Note the probe's outcome: "ok" or an error's code."""
         self._outcome = outcome
 
-    def _made(self) -> Job | None:
+    def _make_job(self) -> Job | None:
         """Return a job for the default family's cheapest model that can run; None if all models are unloaded."""
         snapshot = self._current.enter()
         family = snapshot.families[snapshot.default_family]
@@ -98,12 +98,12 @@ class Probe:
 log = logging.getLogger("jetsel.daemon")
 
 FEED_AT = 0.5  # of the period, as sd_watchdog_enabled(3) recommends
-TELL_AT = 0.75  # of the period without a report: log it, because the next is probably too late
-LOOK_AT = 0.1  # of the period: interval between checks once a report is due, and a worker's longest sleep
+LOG_AT = 0.75  # of the period without a report: log it, because the next is probably too late
+CHECK_AT = 0.1  # of the period: interval between checks once a report is due, and a worker's longest sleep
 
 
 class Watchdog:
-    """Reports while all workers work. Each worker calls `turned` whenever it completes a round."""
+    """Reports while all workers work. Each worker calls `note_round` whenever it completes a round."""
 
     def __init__(
         self,
@@ -125,15 +125,15 @@ class Watchdog:
         self._waiting_for_host = waiting_for_host
         self._now = now
         self._lock = threading.Lock()  # held by the thread that checks
-        self._turned_s: dict[int, float] = {}  # by thread: time of its last call of `turned`
+        self._rounds_s: dict[int, float] = {}  # by thread: time of its last call of `note_round`
         self._fed_s = 0.0
         self._due_s = float("inf")
-        self._has_told = False
+        self._has_logged = False
 
     @property
     def longest_sleep_s(self) -> float | None:
         """Longest time that a worker may sleep, None without a watchdog."""
-        return None if self._period_s is None else self._period_s * LOOK_AT
+        return None if self._period_s is None else self._period_s * CHECK_AT
 
     def start(self) -> None:
         """Report from now on; call this when the daemon is ready, because the service manager waits from then on."""
@@ -141,39 +141,39 @@ class Watchdog:
             self._fed_s = self._now()
             self._due_s = self._fed_s + self._period_s * FEED_AT
 
-    def turned(self) -> None:
+    def note_round(self) -> None:
         """Note that the calling worker has done its current work and read the socket; check if a report is due."""
         if self._period_s is None:
             return
         now_s = self._now()
-        self._turned_s[threading.get_ident()] = now_s
+        self._rounds_s[threading.get_ident()] = now_s
         if now_s >= self._due_s and self._lock.acquire(blocking=False):
             try:
                 if now_s >= self._due_s:  # else another thread has just checked
-                    self._look(now_s, self._period_s)
+                    self._check(now_s, self._period_s)
             finally:
                 self._lock.release()
 
-    def _look(self, now_s: float, period_s: float) -> None:
+    def _check(self, now_s: float, period_s: float) -> None:
         why = self._stuck(now_s) or self._probe()
         if why is None and not self._feed():
             why = "the service manager accepts no message"
         if why is None:
             self._fed_s, self._due_s = now_s, now_s + period_s * FEED_AT
-            if self._has_told:
+            if self._has_logged:
                 log.warning("the watchdog is fed again", extra=event("watchdog-fed"))
-            self._has_told = False
+            self._has_logged = False
             return
-        self._due_s = now_s + period_s * LOOK_AT
-        if now_s - self._fed_s >= period_s * TELL_AT and not self._has_told:
-            self._has_told = True
+        self._due_s = now_s + period_s * CHECK_AT
+        if now_s - self._fed_s >= period_s * LOG_AT and not self._has_logged:
+            self._has_logged = True
             log.error("the watchdog is not fed: %s", why, extra=event("watchdog-starved"))
 
     def _stuck(self, now_s: float) -> str | None:
         """Return which worker has not completed a round since the last report, None if each has."""
         at_host = self._waiting_for_host()
-        for ident, turned_s in list(self._turned_s.items()):
-            if turned_s <= self._fed_s and ident not in at_host:
+        for ident, round_s in list(self._rounds_s.items()):
+            if round_s <= self._fed_s and ident not in at_host:
                 names = [thread.name for thread in threading.enumerate() if thread.ident == ident]
-                return f"{' '.join(names)} has worked on one task for {now_s - turned_s:.1f} s"
+                return f"{' '.join(names)} has worked on one task for {now_s - round_s:.1f} s"
         return None

@@ -41,12 +41,12 @@ class WorkerPool:
         self._workers = workers
         self._heartbeat_s = min(HEARTBEAT_S, watchdog.longest_sleep_s or HEARTBEAT_S)
         self._jobs: deque[Job] = deque()
-        pipeline.begin_later = self._jobs.append  # the calling worker looks for jobs right after
+        pipeline.enqueue = self._jobs.append  # the calling worker looks for jobs right after
         self._lock = threading.Lock()
-        self._working = 0
+        self._computing = 0
         self._standing_by = 0
         self._woken = threading.Semaphore(0)  # each release wakes one thread that stands by
-        self._completed = 0  # number of completed jobs or batches
+        self._completed_rounds = 0  # number of completed jobs or batches
         self._lone_jobs = 0  # jobs in a row that began while no other job was under way or waiting
         self._stopping = False
         self._threads = [
@@ -88,35 +88,35 @@ class WorkerPool:
         jobs: list[Job] = []
         while not self._stopping:
             try:
-                self._watchdog.turned()
+                self._watchdog.note_round()
                 if jobs:
-                    self._pipeline.carry(*jobs)
+                    self._pipeline.process(*jobs)
                     self._drain_socket()
                 else:
-                    self._take_in_news()
+                    self._wait_for_messages()
             except Exception:  # a defect or a lack of memory: the thread must live for the next job
                 log.exception("a worker failed because of a defect and continues", extra=event("worker-failed"))
                 time.sleep(PAUSE_S)
-            jobs = self._next(has_worked=bool(jobs))
+            jobs = self._next_jobs(has_worked=bool(jobs))
         self._port.wake()  # one call wakes one thread: each that ends wakes the next
 
-    def _take_in_news(self) -> None:
+    def _wait_for_messages(self) -> None:
         """Wait for messages and queue their jobs, or stand by; without messages, carry on what waits for a result."""
-        if self._stood_by():
-            self._pipeline.carry_waiting()
+        if self._stand_by():
+            self._pipeline.continue_waiting()
             return
-        most = MOST_JOBS + 1 if self._working else 1  # while others compute, take all that has come
+        most = MOST_JOBS + 1 if self._computing else 1  # while others compute, take all that has come
         messages = self._port.receive(0.0) if self._lone_jobs >= LONE_JOBS else None
         if messages:
             self._lone_jobs -= LONE_JOBS // 2  # it came while this thread worked: perhaps another thread is needed
         elif messages is None:
             messages = self._port.receive(self._heartbeat_s, most)
         if not messages:
-            self._pipeline.carry_waiting()
+            self._pipeline.continue_waiting()
             return
-        self._take_in(messages)
+        self._queue_jobs_of(messages)
 
-    def _take_in(self, messages: list[Message]) -> None:
+    def _queue_jobs_of(self, messages: list[Message]) -> None:
         for message in messages:
             self._jobs.extend(self._pipeline.take_in(message))
 
@@ -130,51 +130,51 @@ class WorkerPool:
             messages = self._port.receive(0.0, MOST_JOBS)
             if messages is None:
                 return
-            self._take_in(messages)
+            self._queue_jobs_of(messages)
             if not messages:
-                self._pipeline.carry_waiting()  # the event may have been `wake`
+                self._pipeline.continue_waiting()  # the event may have been `wake`
 
-    def _stood_by(self) -> bool:
+    def _stand_by(self) -> bool:
         """Stand by for a moment if the socket does not need this thread; return False if it is needed.
 
         It is not needed while as many threads compute as may, since it would take their cores, nor while another thread
         answers requests that come one at a time. It is needed if no thread has completed a job for a moment.
         """
         with self._lock:
-            completed, is_last = self._completed, self._standing_by == len(self._threads) - 1
-            if self._working < self._workers and (self._lone_jobs < LONE_JOBS or is_last):
+            completed, is_last = self._completed_rounds, self._standing_by == len(self._threads) - 1
+            if self._computing < self._workers and (self._lone_jobs < LONE_JOBS or is_last):
                 return False
             self._standing_by += 1
         is_woken = self._woken.acquire(timeout=MOMENT_S)
         with self._lock:
             self._standing_by -= 1
-            if is_woken or self._completed != completed:
+            if is_woken or self._completed_rounds != completed:
                 return True
             self._lone_jobs = 0
             return False
 
-    def _next(self, *, has_worked: bool) -> list[Job]:
+    def _next_jobs(self, *, has_worked: bool) -> list[Job]:
         """Return this thread's next jobs: usually one, or its share if many wait.
 
         The list is empty if no job waits, or as many threads compute as may.
         """
         with self._lock:
-            self._working -= has_worked
-            self._completed += has_worked
-            if not self._jobs or self._working >= self._workers:
+            self._computing -= has_worked
+            self._completed_rounds += has_worked
+            if not self._jobs or self._computing >= self._workers:
                 return []
-            waiting, others = len(self._jobs), self._working
-            self._working += 1
-            share = 1 if waiting == 1 else share_of(waiting, self._workers - others)
+            waiting, others = len(self._jobs), self._computing
+            self._computing += 1
+            share = 1 if waiting == 1 else batch_share(waiting, self._workers - others)
             jobs = [self._jobs.popleft() for _ in range(share)]
             self._lone_jobs = 0 if others or self._jobs else min(self._lone_jobs + 1, 2 * LONE_JOBS)
-            if self._jobs and self._working < self._workers:  # one more thread takes the next job
+            if self._jobs and self._computing < self._workers:  # one more thread takes the next job
                 wake_one = self._woken.release if self._standing_by else self._port.wake
                 wake_one()
             return jobs
 
 
-def share_of(waiting: int, free: int) -> int:
+def batch_share(waiting: int, free: int) -> int:
     """Return how many waiting jobs one of the free threads takes: a batch costs less and delays no job.
 
     One job is left for the next thread.

@@ -33,13 +33,13 @@ class ProtocolError(Exception):
     """A client breaks ZMTP, or exceeds a limit."""
 
 
-def framed(flags: int, body: bytes) -> bytes:
+def encode_frame(flags: int, body: bytes) -> bytes:
     """Return a whole frame."""
     size = len(body)
     return (bytes((flags, size)) if size < 256 else struct.pack(">BQ", flags | LONG, size)) + body
 
 
-def head_of(data: bytes, at: int) -> tuple[int, int, int] | None:
+def parse_head(data: bytes, at: int) -> tuple[int, int, int] | None:
     """Return a frame's flags, size and the offset of its body, for the frame at `at`; None if its head is incomplete.
 
     Raises ProtocolError if an unknown flag is set.
@@ -55,7 +55,7 @@ def head_of(data: bytes, at: int) -> tuple[int, int, int] | None:
     return (flags, int.from_bytes(data[at + 1 : at + 9], "big"), at + 9) if left >= 9 else None
 
 
-def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _parse_properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield names, in lower case, and values. Raises ProtocolError."""
     at = 0
     while at < len(rest):
@@ -67,7 +67,7 @@ def _properties(rest: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = value_at + size
 
 
-READY = framed(COMMAND, _READY + b"\x0bSocket-Type\0\0\0\x06ROUTER" + b"\x08Identity\0\0\0\0")
+READY = encode_frame(COMMAND, _READY + b"\x0bSocket-Type\0\0\0\x06ROUTER" + b"\x08Identity\0\0\0\0")
 
 MOST_PARTS = 63  # most frames of a message
 READ_BYTES = 65_536  # size of one read, except for the rest of a large frame
@@ -145,7 +145,7 @@ class ZmtpConnection:
                 self._data = data
                 return
         view = memoryview(data)
-        while (head := head_of(data, at)) is not None:
+        while (head := parse_head(data, at)) is not None:
             flags, size, begin = head
             is_short = flags & COMMAND or not self._is_open
             if size > (MAX_COMMAND_BYTES if is_short else self._message_bytes - sum(map(len, self._parts))):
@@ -157,7 +157,7 @@ class ZmtpConnection:
                     body[: len(beginning)] = beginning
                     self._large, at = LargeFrame(flags, body, len(beginning)), len(data)
                 break
-            self._take(flags, view[begin:end], messages)
+            self._take_frame(flags, view[begin:end], messages)
             at = end
         self._data = data[at:]
         if self._parts:  # parts live longer than the read buffer
@@ -172,7 +172,7 @@ class ZmtpConnection:
         large.filled += count
         if large.filled == len(large.body):
             self._large = None
-            self._take(large.flags, large.body, messages)
+            self._take_frame(large.flags, large.body, messages)
 
     def _greet(self, data: bytes) -> int:
         """Check the peer's greeting, of ZMTP 3 with NULL, and return its size, 0 if it is incomplete."""
@@ -188,16 +188,16 @@ class ZmtpConnection:
         self.write(READY)
         return GREETING_BYTES
 
-    def _take(self, flags: int, frame: memoryview, messages: list[list[memoryview]]) -> None:
+    def _take_frame(self, flags: int, frame: memoryview, messages: list[list[memoryview]]) -> None:
         """Take one frame, and the message that it completes."""
         if not self._is_open:
             if flags & (COMMAND | MORE) != COMMAND:
                 raise ProtocolError("a message before READY")
-            self._open(bytes(frame))
+            self._finish_handshake(bytes(frame))
         elif flags & COMMAND:
             if frame[: len(_PING)] == _PING and not self.unsent:  # no PONG for a client that does not read
                 context = bytes(frame[len(_PING) + _TTL_BYTES :][:_CONTEXT_BYTES])
-                self.write(framed(COMMAND, b"\x04PONG" + context))
+                self.write(encode_frame(COMMAND, b"\x04PONG" + context))
         elif not flags & MORE:
             messages.append([*self._parts, frame])
             self._parts = []
@@ -206,19 +206,19 @@ class ZmtpConnection:
                 raise ProtocolError(f"a message of over {MOST_PARTS} parts")
             self._parts.append(frame)
 
-    def _open(self, command: bytes) -> None:
+    def _finish_handshake(self, command: bytes) -> None:
         """Take messages from now on; raises ProtocolError unless a socket that may connect to a ROUTER sends READY."""
         if not command.startswith(_READY):
             raise ProtocolError("the client did not send READY")
-        if dict(_properties(command[len(_READY) :])).get(b"socket-type") not in _MAY_ASK:
+        if dict(_parse_properties(command[len(_READY) :])).get(b"socket-type") not in _MAY_ASK:
             raise ProtocolError("the client's socket type cannot connect to a ROUTER")
         self._is_open = True
 
     def send(self, frames: Sequence[bytes]) -> None:
         """Send one message behind those that wait; keep what the kernel does not take now. Raises OSError."""
-        data = framed(0, frames[-1])
+        data = encode_frame(0, frames[-1])
         for frame in reversed(frames[:-1]):
-            data = framed(MORE, frame) + data
+            data = encode_frame(MORE, frame) + data
         self.write(data)
 
     def write(self, data: bytes) -> None:

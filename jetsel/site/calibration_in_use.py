@@ -36,22 +36,22 @@ class CalibrationInUse:
     source: str
     refused: str | None = None
     identity: CalibrationIdentity | None = None
-    unchanged: tuple[str, ...] = ()
+    unchanged_models: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.source if self.refused is None else f"{self.source}; rejected: {self.refused}"
 
     def unknown(self, models: Collection[str]) -> list[str]:
         """Return the models that the calibration, in use or set aside, lacks; none if there is no calibration."""
-        models_known = self.unchanged if self.calibration is None else self.calibration.identities
+        models_known = self.unchanged_models if self.calibration is None else self.calibration.identities
         return [name for name in models if name not in models_known] if models_known else []
 
     def best(self, models: Collection[str]) -> str:
         """Return the model for doubtful images: the best unchanged one, otherwise the last of these, cheapest first."""
-        return self.unchanged[-1] if self.unchanged else list(models)[-1]
+        return self.unchanged_models[-1] if self.unchanged_models else list(models)[-1]
 
 
-def choose(
+def choose_calibration(
     family: Family, models: Mapping[str, Model], config: Config, before: CalibrationInUse | None
 ) -> CalibrationInUse:
     """Return the calibration to serve: the owner's, or if there is none the one shipped with the models.
@@ -62,31 +62,31 @@ def choose(
     refused: list[str] = []
     unchanged_models: tuple[str, ...] = ()
     owners = calibrations_folder(config.models)
-    for find in (partial(installed.current, owners, family.name), partial(shipped, family)):
+    for find in (partial(installed.current, owners, family.name), partial(find_shipped, family)):
         candidate = None
         try:
             candidate = find()
             if candidate is None:
                 continue
             calibration = candidate.usable()
-            policies = offered(calibration, family, models, config.edge.models)
+            policies = offered_policies(calibration, family, models, config.edge.models)
         except CalibrationError as fault:
             refused.append(f"number {candidate.number}: {fault}" if candidate and candidate.number else str(fault))
             _log_refusal(family.name, candidate, refused[-1])
-            kept_calibration = _kept(before, family, models, config)
+            kept_calibration = _previous_if_fits(before, family, models, config)
             if kept_calibration is not None:
                 return replace(kept_calibration, refused="; ".join(refused))
-            unchanged_models = unchanged_models or unchanged(candidate, family, models)
+            unchanged_models = unchanged_models or find_unchanged_models(candidate, family, models)
             continue
         number = None if candidate.number == installed.SHIPPED else candidate.number
         sha256 = candidate.sha256
         identity = None if sha256 is None else CalibrationIdentity(number, calibration.created, sha256)
         return CalibrationInUse(calibration, policies, candidate.called, "; ".join(refused) or None, identity)
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
-    return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=unchanged_models)
+    return CalibrationInUse(None, catalogue(list(models), None), source, unchanged_models=unchanged_models)
 
 
-def unchanged(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
+def find_unchanged_models(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
     """Return the models that are the same as when calibrated, the most accurate last; () if all of them are."""
     calibration = installed.calibration if installed is not None and not _is_retimed_here(installed) else None
     if calibration is None or calibration.labels_sha256 != family.labels.sha256:
@@ -99,12 +99,12 @@ def unchanged(installed: Installed | None, family: Family, models: Mapping[str, 
     return tuple(sorted(unchanged_models, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
 
 
-def shipped(family: Family) -> Installed | None:
+def find_shipped(family: Family) -> Installed | None:
     """Return the calibration shipped with the models, None if there is none."""
     return installed.shipped(family.calibration_folder, family.labels.sha256)
 
 
-def offered(
+def offered_policies(
     calibration: Calibration, family: Family, models: Mapping[str, Model], elsewhere: Collection[str] = ()
 ) -> dict[str, Policy]:
     """Return a family's policies with this calibration. Raises CalibrationError if it does not fit.
@@ -112,7 +112,7 @@ def offered(
     models: the served ones. elsewhere: models of the edge server, which the calibration may hold too.
     """
     hashes = {name: one.manifest.identity for name, one in models.items()}
-    check(calibration, family, hashes, elsewhere)
+    check_fits(calibration, family, hashes, elsewhere)
     policies = catalogue(list(models), calibration)
     default = calibration.default_policy
     if default not in policies and calibration.identities.keys() <= models.keys():
@@ -123,7 +123,7 @@ def offered(
     return policies
 
 
-def check(
+def check_fits(
     calibration: Calibration, family: Family, identities: Mapping[str, str], elsewhere: Collection[str] = ()
 ) -> None:
     """Raise CalibrationError if a calibration was made for other labels, models, features or pixels than those served.
@@ -167,13 +167,13 @@ def _is_retimed_here(installed_calibration: Installed) -> bool:
     return installed_calibration.number == installed.SHIPPED and (installed_calibration.directory / ANSWERS).is_file()
 
 
-def _kept(
+def _previous_if_fits(
     before: CalibrationInUse | None, family: Family, models: Mapping[str, Model], config: Config
 ) -> CalibrationInUse | None:
     """Return the previous calibration with the policies that it offers now, None if it no longer fits."""
     if before is None or before.calibration is None:
         return None
     try:
-        return replace(before, policies=offered(before.calibration, family, models, config.edge.models))
+        return replace(before, policies=offered_policies(before.calibration, family, models, config.edge.models))
     except CalibrationError:
         return None

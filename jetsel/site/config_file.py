@@ -30,7 +30,7 @@ def locate(given: Path | None) -> Path | None:
     return next((path for path in (own, Path(SYSTEM_CONFIG)) if path.exists()), None)
 
 
-def applied(given: Path | None) -> Config:
+def locate_and_read(given: Path | None) -> Config:
     """Return the configuration that applies. given: the file named on the command line. Raises ConfigError."""
     return read(locate(given))
 
@@ -48,7 +48,7 @@ def read(path: Path | None) -> Config:
 
     Sections of add-ons are accepted and not decoded.
     """
-    return Config() if path is None else _decoded(path, lambda text: parse(text, ADDONS))
+    return Config() if path is None else _read_file(path, lambda text: parse(text, ADDONS))
 
 
 def read_sections(path: Path | None, sections: Sections[S]) -> S:
@@ -60,10 +60,10 @@ def read_sections(path: Path | None, sections: Sections[S]) -> S:
         plain = parse_toml(text)
         return decode({name: plain[name] for name in sections.kind.__struct_fields__ if name in plain}, sections)
 
-    return _decoded(path, own)
+    return _read_file(path, own)
 
 
-def _decoded(path: Path, decoded: Callable[[str], S]) -> S:
+def _read_file(path: Path, decoded: Callable[[str], S]) -> S:
     try:
         content = path.read_bytes()
         if b"\0" in content:

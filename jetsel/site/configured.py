@@ -12,7 +12,7 @@ from jetsel.base.events import event
 from jetsel.image import Limits
 from jetsel.policies.front import Front, front_of, point_of, points_here
 from jetsel.policies.registry import no_such
-from jetsel.site.calibration_in_use import CalibrationInUse, choose
+from jetsel.site.calibration_in_use import CalibrationInUse, choose_calibration
 from jetsel.zoo import Family, Model, Zoo
 from jetsel.zoo.store import planned_folders
 
@@ -93,7 +93,7 @@ class ConfiguredFamily:
     front: Front | None
 
 
-def configured(
+def configure_family(
     family: Family, config: Config, *, is_default: bool, before: CalibrationInUse | None = None
 ) -> ConfiguredFamily:
     """Return a family as the configuration serves it.
@@ -102,7 +102,7 @@ def configured(
     the configured fallback and default policy, or ConfigError is raised; other families that lack them use their own.
     """
     served = served_models(family, config)
-    in_use = choose(family, served, config, before)
+    in_use = choose_calibration(family, served, config, before)
     models = _by_time(served, in_use)
     if unknown := in_use.unknown(models):
         words = "family %s: not calibrated: %s: no policy uses them until `jetsel calibrate` finds that they pay"
@@ -143,7 +143,7 @@ def default_policy_of(
         best = max(runnable, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
         return best, f"{calibrated} needs models that are not served: the most accurate of the others is used"
     why = "without a calibration the most expensive model answers"
-    if in_use.unchanged:
+    if in_use.unchanged_models:
         why = "the most accurate model that has not changed answers until `jetsel calibrate IMAGES`"
     return f"single:{in_use.best(models)}", why
 

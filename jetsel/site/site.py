@@ -13,11 +13,11 @@ from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import CalibrationError, ConfigError, UnknownFamilyError, did_you_mean
 from jetsel.image import Limits
 from jetsel.policies import catalogue
-from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped, unchanged
-from jetsel.site.config_file import applied
+from jetsel.site.calibration_in_use import CalibrationInUse, find_shipped, find_unchanged_models, offered_policies
+from jetsel.site.config_file import locate_and_read
 from jetsel.site.configured import (
     ConfiguredFamily,
-    configured,
+    configure_family,
     default_family,
     default_policy_of,
     limits_of,
@@ -70,8 +70,8 @@ class FamilyCalibrations:
         A calibration that the daemon would reject has a reason, even if it is readable.
         """
         owners = installed.history(self.folder, self.family)
-        own = None if self.models is None else shipped(self.models)
-        entries = [self._judged(entry) for entry in [*owners, *([own] if own else [])]]
+        own = None if self.models is None else find_shipped(self.models)
+        entries = [self._with_reason(entry) for entry in [*owners, *([own] if own else [])]]
         if own is not None and entries[-1].reason is None:
             entries[-1] = replace(entries[-1], is_current=not any(entry.is_current for entry in owners))
         return entries
@@ -100,9 +100,9 @@ class FamilyCalibrations:
         calibration = current.calibration if current is not None and current.reason is None else None
         if calibration is not None and not calibration.identities.keys() <= served.keys():
             calibration = None  # it needs models of the edge server, which are not used here
-        unchanged_models = unchanged(current, models, served) if calibration is None else ()
+        unchanged_models = find_unchanged_models(current, models, served) if calibration is None else ()
         policies = catalogue(list(served), calibration)
-        in_use = CalibrationInUse(calibration, policies, source="", unchanged=unchanged_models)
+        in_use = CalibrationInUse(calibration, policies, source="", unchanged_models=unchanged_models)
         policy, _ = default_policy_of(models, in_use, self.config, served, is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
         return Incumbent(policy, calibration, is_chosen, frozenset(policies[policy].models))
@@ -116,12 +116,12 @@ class FamilyCalibrations:
             raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
         return self.models, served
 
-    def _judged(self, entry: Installed) -> Installed:
+    def _with_reason(self, entry: Installed) -> Installed:
         if self.models is None or entry.calibration is None:
             return entry
         try:
             served = served_models(self.models, self.config)
-            offered(entry.calibration, self.models, served, self.config.edge.models)
+            offered_policies(entry.calibration, self.models, served, self.config.edge.models)
         except CalibrationError as fault:
             return replace(entry, reason=str(fault))
         return entry
@@ -196,7 +196,7 @@ class Site:
             raise ConfigError(f"edge.family: there is no family {edge_family!r}; found: {', '.join(names)}")
         calibrations_before = before or {}
         families = {
-            name: configured(
+            name: configure_family(
                 self.zoo.families[name], self.config, is_default=name == default, before=calibrations_before.get(name)
             )
             for name in names
@@ -211,4 +211,4 @@ def open_site(config: Config) -> Site:
 
 def read_site(path: Path | None) -> Site:
     """Return the site of the configuration that applies. path: the file named on the command line."""
-    return open_site(applied(path))
+    return open_site(locate_and_read(path))
