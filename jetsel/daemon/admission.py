@@ -1,4 +1,8 @@
-"""Admission of requests: counts requests, bytes and pixels in the queue, and estimates the time that they take."""
+"""Admits requests to the queue within its limits, and refuses those that would miss their deadline or target.
+
+Below, the limit of a request is its deadline, or else the latency target. A margin, a share of each limit, is kept
+free; it grows while answers come late.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ FORGET_S = 60.0  # time constant: a third of the margin is left after this time 
 
 
 class Load(NamedTuple):
-    """What one request holds from its admission to its answer."""
+    """What one request counts toward the queue's limits, from its admission to its answer."""
 
     client: str
     size_bytes: int
@@ -32,9 +36,10 @@ class Load(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Time that one answer took of a worker, in all and for its models.
+    """Time of a worker thread for one answer: in all, and for running models.
 
-    limit_share: its share of the limit; None if it had none, or was not admitted near it.
+    limit_share: time from its arrival to its answer, divided by its limit (deadline or latency target); above 1 it was
+    late. None if it had no limit, or was not admitted near it.
     """
 
     busy_ms: float
@@ -56,10 +61,12 @@ class Admission:
         self._now = now
         self._models_ms: float | None = None  # running mean for one answer
         self.overhead_ms = 0.0  # running mean of a worker's time for an answer besides its models, such as decoding
-        self._margin = 0.0  # share of a limit that is kept free, at the last answer that had one
+        self._margin = 0.0  # share of a limit that is kept free, at the last answer that corrected it
         self._margin_s = 0.0  # time of that answer
-        self._full_since_s: float | None = None  # since when the queue holds work for all workers; None: not
-        self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()
+        self._full_since_s: float | None = (
+            None  # last answer with work for all workers in the queue; None if idle since
+        )
+        self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()  # clients
         self._most_of_client = limits.client_requests or max(1, limits.queue_requests // 2)
         self._requests_by_client: Counter[str] = Counter()
         self.in_queue = 0
@@ -67,7 +74,7 @@ class Admission:
         self.queued_pixels = 0
 
     def check(self, load: Load) -> None:
-        """Raise the errors of `admit`, except for deadlines; the load's pixels may be 0 while they are unknown."""
+        """Raise the errors of `admit` except DeadlineError; the load's pixels may be 0 while they are unknown."""
         limits, client_requests = self.limits, self._requests_by_client[load.client]
         if load.size_bytes > limits.queue_mb * 1e6 or load.pixels > limits.queue_megapixels * 1e6:
             raise ImageTooLargeError(
@@ -102,7 +109,7 @@ class Admission:
         adapts: bool = False,
         waited_ms: float = 0.0,
     ) -> bool:
-        """Count a request in; return whether its expected time is near its limit. `release` counts it out.
+        """Admit a request: count its load until `release`, and return whether its expected time is near its limit.
 
         load: None for a further box of a message that is counted already. waited_ms: time since the message arrived.
         least_models_ms: shortest inference time among the models with which its policy may begin. loading_ms: time to
@@ -119,7 +126,7 @@ class Admission:
             if limit_ms is not None:
                 ahead = self.in_queue - self._workers + (load is not None)
                 queue_ms, overhead_ms, margin_ms = waited_ms, 0.0, 0.0
-                if ahead > 0:  # a free worker starts at once, and only an answer corrects the means
+                if ahead > 0:  # otherwise a worker is free: admit, as wrong means are corrected by answers alone
                     models_ms = least_models_ms if adapts or self._models_ms is None else self._models_ms
                     overhead_ms, margin_ms = self.overhead_ms, limit_ms * self._faded_margin(self._now())
                     queue_ms += ahead * (overhead_ms + models_ms) / self._workers
@@ -137,7 +144,10 @@ class Admission:
             return is_near_limit
 
     def release(self, load: Load | None, work: Work | None) -> None:
-        """Count a request out. work: None if it failed. load: None if other boxes of its message are not answered."""
+        """End what `admit` began, and learn from an answer.
+
+        load: None while other boxes of the message are not answered. work: None if the request failed.
+        """
         now_s = self._now()
         with self._lock:
             if load is not None:
@@ -152,10 +162,11 @@ class Admission:
             self._full_since_s = now_s if self.in_queue >= self._workers else None
 
     def _learn(self, work: Work, now_s: float) -> None:
-        """Update the means and the margin with one answer.
+        """Update the margin and the mean times with one answer.
 
-        While all workers are busy, the time between two answers counts as work. It includes what no stage measures:
-        reading the socket, refusing others, replying, and waiting for a processor.
+        The margin's steps balance if TOLERATED_LATE of the answers are late. While all workers are busy, the time
+        between two answers counts as work. It includes what no stage measures: reading the socket, refusing others,
+        replying, and waiting for a processor.
         """
         if work.limit_share is not None:
             step = 1 - TOLERATED_LATE if work.limit_share > 1 - TRANSPORT_SHARE else -TOLERATED_LATE
@@ -174,8 +185,11 @@ class Admission:
 
 
 def _late_error(limit_ms: float, takes_ms: dict[str, float], *, is_target: bool) -> BusyError | DeadlineError:
-    """Return the error for a request that would be late. takes_ms: expected times by name."""
-    words = "expected: " + ", ".join(f"{what} {ms:.1f} ms" for what, ms in takes_ms.items() if ms)
+    """Return the error for a request that would miss its latency target (is_target) or deadline.
+
+    takes_ms: its expected times, by their names in the message.
+    """
+    words = "expected: " + ", ".join(f"{name} {ms:.1f} ms" for name, ms in takes_ms.items() if ms)
     if is_target:
         return BusyError(
             f"no operating point can answer within the latency target of {limit_ms:g} ms ({words}): send again later, "

@@ -21,7 +21,11 @@ from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Failure, Ranked
 
 
 def build_answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) -> Answer:
-    """Build the answer from the decision of the job's policy."""
+    """Return the answer to a job.
+
+    run: the models that ran for it, and its times, which this completes. decision: what its policy returned. metering:
+    estimates the energy, and reports how the board differs from its state at the calibration.
+    """
     photograph = job.photograph
     assert photograph is not None
     top = _top_labels(job, decision.prediction.probabilities)
@@ -58,7 +62,7 @@ def build_answer(job: Job, run: RequestRun, decision: Decision, metering: Meteri
 
 
 def _top_labels(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
-    """Return the top-k labels; equal probabilities are sorted by class number."""
+    """Return the request's top-k labels; probabilities: (classes,). Equal ones are sorted by class number."""
     labels = job.family.on_disk.labels
     order = (-probabilities).argsort(kind="stable")[: job.message.top_k]
     return [
@@ -70,6 +74,7 @@ def _top_labels(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
 def _explanation(
     job: Job, decision: Decision, run: RequestRun, photograph: image.Photograph, metering: Metering
 ) -> Explanation:
+    """Return the details that a request with `explain` gets: features, steps, reasons and the power budget."""
     height, width = photograph.bgr.shape[:2]
     steps = [f"{one.model}: {one.because} ({one.confidence:.3f} confident)" for one in run.ran]
     features = None
@@ -131,7 +136,7 @@ def warn_of_limit(error: JetselError, client: str) -> None:
 
 
 def log_unexpected(error: Exception, request_id: str | None) -> JetselError:
-    """Log an exception that is not a JetselError, and return the error for the client."""
+    """Log an exception that is no JetselError; return the error for the client: NoMemoryError or InternalError."""
     if isinstance(error, MemoryError) or (isinstance(error, cv2.error) and error.code == NO_MEMORY):
         shortage = NoMemoryError(
             "memory ran out while this image was processed: send it again later, or send a smaller one; or raise the "

@@ -1,4 +1,4 @@
-"""Turns an admitted message into a job, and each of its boxes into one when its turn comes."""
+"""Turns a classify message into a job, if it is admitted; a message with boxes gives one job for each box."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jetsel.wire import Classify, failure
 
 
 class Intake:
-    """Chooses the policy or the operating points, measures the image, and asks for admission. Any thread may call."""
+    """Admits classify requests: chooses policies, reads the image's size, checks limits. Any thread may call."""
 
     def __init__(self, current: CurrentSnapshot, admission: Admission, tally: Tally, metering: Metering) -> None:
         self._current = current
@@ -33,7 +33,7 @@ class Intake:
     def admit(self, message: Message, request: Classify) -> Job:
         """Return the admitted job; of a message with boxes, the first box's (`admit_next_boxes` returns the others).
 
-        Raises the JetselError that refuses the message, before any work is done for it.
+        Raises the JetselError that refuses the message. The image is not decoded yet, only its header is read.
         """
         received_s, current = time.monotonic(), self._current
         if len(message.frames) < 2:
@@ -47,7 +47,7 @@ class Intake:
         try:
             family = snapshot.family(request.family)
             wanted_policy = self._metering.in_conditions(family, policy_for(family, request))
-            front = front_for(family, request, wanted_policy)
+            front = front_for(family, request, wanted_policy)  # operating points, None for a fixed policy
             if front is not None:
                 front = family.promises.guarantee_front(front, request.wrong_at_most)
                 policy = front.points[0].policy
@@ -55,40 +55,41 @@ class Intake:
                 policy = family.promises.guarantee(wanted_policy, request.wrong_at_most)
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
-            paths = [policy] if front is None else [point.policy for point in front.points]
-            floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*paths)
+            candidates = [policy] if front is None else [point.policy for point in front.points]
+            least_models_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*candidates)
             client, data = message.sender.name, message.frames[1]
-            self._admission.check(Load(client, data.nbytes, 0))  # first: a client at its limit costs no look at images
+            self._admission.check(
+                Load(client, data.nbytes, 0)
+            )  # before any work for the image of a client at its limit
             decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX
             measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
-            pixels, sized = measured.pixels, request.pixels or measured.header
-            if request.boxes is not None and sized is not None:
-                pixels += pixels_in_boxes(request.boxes, sized.width, sized.height)
+            pixels, size = measured.pixels, request.pixels or measured.header
+            if request.boxes is not None and size is not None:
+                pixels += pixels_in_boxes(request.boxes, size.width, size.height)
             load = Load(client, data.nbytes, pixels)
-            given = message.route, request, data, load, snapshot, family, policy, received_s
-            job = Job(*given, front, measured)
+            job = Job(message.route, request, data, load, snapshot, family, policy, received_s, front, measured)
             adapts = front is not None or isinstance(policy, Deadline)
-            limits = request.deadline_ms, floor_ms, loading_ms
-            admit = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
-            job.was_near_limit = admit(load, *limits)
+            times_ms = request.deadline_ms, least_models_ms, loading_ms
+            admit_load = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
+            job.was_near_limit = admit_load(load, *times_ms)
         except BaseException:
             current.leave(snapshot)
             raise
         if request.boxes is not None:
-            job.crop = Crop(Crops(request.id, request.boxes, partial(admit, None, *limits)), 0)
+            job.crop = Crop(Crops(request.id, request.boxes, partial(admit_load, None, *times_ms)), 0)
         return job
 
-    def admit_next_boxes(self, job: Job, box: Crop) -> tuple[list[Job], Load | None]:
-        """Return the next boxes' jobs after a box has ended, and the message's load if no box is left, else None.
+    def admit_next_boxes(self, job: Job, ended_box: Crop) -> tuple[list[Job], Load | None]:
+        """Return the jobs of the next boxes of a message, now that a box has ended; and its load, once no box is left.
 
-        A box that cannot be in time any more gets its failure here.
+        job: of the ended box. The load is None while boxes are left. A box that would be late fails at once.
         """
-        crops, jobs = box.crops, list[Job]()
-        policy = job.policy if job.front is None else job.front.points[0].policy
-        given = job.route, job.message, job.data, job.load, job.snapshot, job.family, policy, job.received_s
+        crops, jobs = ended_box.crops, list[Job]()
+        policy = job.policy if job.front is None else job.front.points[0].policy  # as at the message's admission
+        job_fields = job.route, job.message, job.data, job.load, job.snapshot, job.family, policy, job.received_s
         with crops.lock:
-            crops.admitted -= 1
-            while crops.not_admitted and crops.admitted < AT_ONCE:
+            crops.admitted_count -= 1
+            while crops.not_admitted and crops.admitted_count < AT_ONCE:
                 crop = Crop(crops, crops.not_admitted.popleft())
                 try:
                     crops.admit(waited_ms=(time.monotonic() - job.received_s) * 1e3)
@@ -98,6 +99,6 @@ class Intake:
                     crops.add_reply(crop.number, failure(job.message.id, error))
                     continue
                 self._current.enter(job.snapshot)
-                crops.admitted += 1
-                jobs.append(Job(*given, job.front, job.measured, crop))
-            return jobs, None if crops.admitted else job.load
+                crops.admitted_count += 1
+                jobs.append(Job(*job_fields, job.front, job.measured, crop))
+            return jobs, None if crops.admitted_count else job.load

@@ -26,10 +26,11 @@ RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): folders of the service, separa
 
 
 def listen(server: ServerSettings, environment: MutableMapping[str, str] | None = None) -> Listener:
-    """Listen at the configured path, else at the socket that was passed, else at $JETSEL_ENDPOINT.
+    """Listen at the first of: a socket that a service manager passes, server.endpoint, $JETSEL_ENDPOINT.
 
-    If none is given, listen in the service's folder, or in the user's. Raises ConfigError, also if the passed socket is
-    not at the configured path.
+    If none is given, listen in the service's folder, or in the user's. environment: None for the process's own; the
+    variables of a passed socket are removed from it. Raises ConfigError, also if a passed socket is not at
+    server.endpoint.
     """
     environment = os.environ if environment is None else environment
     path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))
@@ -52,10 +53,10 @@ class Listener:
     def __init__(
         self, path: Path, group: str | None, passed_fd: int | None = None, setting: str = "server.endpoint"
     ) -> None:
-        """Take the path; raises ConfigError if another daemon, another program's file or a permission prevents it.
+        """Listen at the path; raises ConfigError if another daemon, another program's file or a permission prevents it.
 
-        passed_fd: the socket on which a service manager listens there; the manager owns the file. setting: the setting
-        that errors name.
+        group: which group may connect, None for the user's own. passed_fd: the socket on which a service manager
+        listens there; the manager owns the file. setting: where the path comes from, for error messages.
         """
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise ConfigError(
@@ -112,7 +113,7 @@ def _lock_path(path: Path) -> Path:
 
 
 def _lock(path: Path, setting: str) -> int:
-    """Lock `<path>.lock`; the lock dies with the process, so nothing stale can hold it."""
+    """Lock `<path>.lock` and return its descriptor. The lock ends with the process, so none is ever stale."""
     while True:
         descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -134,6 +135,7 @@ def _lock(path: Path, setting: str) -> int:
 
 
 def _remove_stale(path: Path, setting: str) -> None:
+    """Remove the socket of a daemon that died. Raises ConfigError if something listens there, or it is no socket."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -142,7 +144,7 @@ def _remove_stale(path: Path, setting: str) -> None:
         raise ConfigError(f"{setting}: {path} exists and is not a socket: move it away, or choose another endpoint")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
         # Without a lock, a service manager may listen, or a daemon whose lock file was deleted.
-        if probe.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)
+        if probe.connect_ex(str(path)) in (0, errno.EAGAIN):  # EAGAIN: its backlog is full (connect(2))
             raise ConfigError(
                 f"{setting}: something else listens at {path}: stop it (a socket unit with: systemctl stop "
                 "jetsel.socket), or give this daemon another endpoint"
@@ -151,14 +153,14 @@ def _remove_stale(path: Path, setting: str) -> None:
 
 
 def _listen(path: Path, group: str | None) -> int:
-    """Bind, set mode and group, then listen, so that nobody connects before the permissions are set."""
+    """Return the descriptor of a new listening socket. Nobody can connect before its mode and group are set."""
     gid = -1 if group is None else group_number("group", group)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as listening:
-        before = os.umask(0o177)
+        old_umask = os.umask(0o177)
         try:
             listening.bind(str(path))
         finally:
-            os.umask(before)
+            os.umask(old_umask)
         try:
             os.chown(path, -1, gid)
         except PermissionError:
@@ -174,10 +176,10 @@ PROCESS, COUNT, NAMES, PROCESS_ID = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"
 
 
 def passed_socket(environment: MutableMapping[str, str], expected_path: Path | None) -> Path | None:
-    """Return the path of the socket that was passed to this process, else None; no child inherits it.
+    """Return the path of the listening socket that systemd passed as descriptor 3 (sd_listen_fds(3)); None if none was.
 
-    expected_path: the configured path, or None. Raises ConfigError unless exactly one descriptor was passed, a
-    listening unix stream socket with a file, at the expected path.
+    The variables are removed, and no child inherits the socket. expected_path: the configured path, or None. Raises
+    ConfigError unless exactly one descriptor was passed, a listening unix stream socket with a file, at that path.
     """
     process, count, *_ = (environment.pop(name, "") for name in (PROCESS, COUNT, NAMES, PROCESS_ID))
     if process != str(os.getpid()):

@@ -1,4 +1,7 @@
-"""Time and energy that one request may take under load and power budget; counts of the operating points in use."""
+"""Time and energy that one request may take under load and power budget; counts of the operating points in use.
+
+An operating point is a policy with its calibrated accuracy, time and energy. Under load, cheaper points answer.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,10 @@ ALERT_S = 300.0  # the cheapest point in use for this long is worth a warning
 
 
 def allowed_ms(target_ms: float, in_queue: int, workers: int, overhead_ms: float) -> float:
-    """Return the mean time that the models may take for each request in the queue, this one included.
+    """Return the mean time that models may take for each of in_queue requests, this one included.
 
-    overhead_ms: a worker's time for a request without its models. The result is negative if that alone is too long.
+    If each takes that long, the queue takes QUEUE_SHARE of the latency target. overhead_ms: a worker's time for a
+    request without its models. The result is negative if that alone is too long.
     """
     return QUEUE_SHARE * target_ms * workers / max(1, in_queue) - overhead_ms
 
@@ -38,9 +42,9 @@ class PointsUsed:
         self._lock = threading.Lock()
         self._answers: Counter[str] = Counter()
         self._cheapest_since_s = math.inf  # time.monotonic() since when the cheapest point is in use
-        self._cheapest_seen_s = -math.inf
-        self._is_alerted = False
-        self.last_point: str | None = None
+        self._cheapest_seen_s = -math.inf  # time.monotonic() of its last answer
+        self._is_alerted = False  # whether the warning was logged
+        self.last_point: str | None = None  # of the last answer
 
     def count_answer(self, point: str, *, is_cheapest: bool, now_s: float | None = None) -> None:
         """Count an answer; warn once if the cheapest point has been in use for ALERT_S."""
@@ -58,7 +62,7 @@ class PointsUsed:
             words = "family %s has been at its cheapest operating point for %.0f s: fewer requests, or a faster device"
             log.warning(words, self._family, ALERT_S, extra=event("cheapest-point", family=self._family, point=point))
 
-    def _cheapest_s(self, now_s: float) -> float:
+    def _cheapest_s(self, now_s: float) -> float:  # the caller holds the lock
         return now_s - self._cheapest_since_s if now_s - self._cheapest_seen_s <= USED_S else 0.0
 
     def cheapest_s(self, now_s: float | None = None) -> float:
@@ -67,7 +71,7 @@ class PointsUsed:
             return self._cheapest_s(time.monotonic() if now_s is None else now_s)
 
     def answers(self) -> dict[str, int]:
-        """Return the answers of each point since the start."""
+        """Return the number of answers since the start, by operating point."""
         with self._lock:
             return dict(self._answers)
 
@@ -78,27 +82,28 @@ minutes in which a board grows hot."""
 
 
 class PowerBudget:
-    """Running means of the power, of the rate of requests with a chosen operating point, and of their power.
+    """Divides the board's power budget among the requests whose operating point the daemon chooses.
 
-    The board takes the rest of the power without these requests. The budget minus that rest, divided by their rate, is
-    what each may take. limit_w: None for no budget. One thread calls `update_means`; any thread may call the rest.
+    It keeps running means of the board's power, of the rate of these requests, and of their power. The board takes the
+    rest of its power without them. The budget minus that rest, divided by their rate, is the energy that each request
+    may take: allowed_mj, infinite if nothing limits it. limit_w: the budget, None if there is none. mean_w: None until
+    power was measured. One thread calls `update_means`; any thread may call the other methods.
     """
 
     def __init__(self, limit_w: float | None) -> None:
-        """Begin without a limit for requests, since no power has been measured."""
         self.limit_w = limit_w
         self.mean_w: float | None = None
         self.allowed_mj = math.inf
         self._lock = threading.Lock()
         self._requests = 0  # since the last `update_means`
-        self._spent_mj = 0.0
+        self._spent_mj = 0.0  # by these requests
         self._has_unknown_energy = False  # whether the energy of one of them is unknown
-        self._rate_hz = 0.0
-        self._spent_w = 0.0
-        self._updated_s = 0.0
+        self._rate_hz = 0.0  # running mean
+        self._spent_w = 0.0  # running mean
+        self._updated_s = 0.0  # time of the last `update_means`
 
     def set_limit(self, limit_w: float | None) -> None:
-        """Use this budget from now on."""
+        """Change the budget, at a reload."""
         self.limit_w = limit_w
         self._update_allowance()
 
@@ -119,13 +124,14 @@ class PowerBudget:
         if self.mean_w is None:
             self.mean_w = power_w  # first call: the time over which requests were counted is unknown
             return
-        share = 1 - math.exp(-passed_s / MEAN_OVER_S)
-        self.mean_w += (power_w - self.mean_w) * share
-        self._rate_hz += (requests / passed_s - self._rate_hz) * share
-        self._spent_w += (spent_mj / 1e3 / passed_s - self._spent_w) * share
+        weight = 1 - math.exp(-passed_s / MEAN_OVER_S)
+        self.mean_w += (power_w - self.mean_w) * weight
+        self._rate_hz += (requests / passed_s - self._rate_hz) * weight
+        self._spent_w += (spent_mj / 1e3 / passed_s - self._spent_w) * weight
         self._update_allowance()
 
     def _update_allowance(self) -> None:
+        """Set allowed_mj. It is infinite without a budget, without requests, or if a request's energy is unknown."""
         if self.limit_w is None or self.mean_w is None or self._rate_hz <= 0 or self._has_unknown_energy:
             self.allowed_mj = math.inf
         else:

@@ -1,4 +1,4 @@
-"""The socket for requests, which every thread of the daemon may use: a ROUTER of our own.
+"""The socket for requests, which every thread of the daemon may use: a ZeroMQ ROUTER of our own.
 
 libzmq is not used here, because its ROUTER ends the process if a peer disconnects while its messages are unread
 (docs/security.md). Idle threads wait at one epoll instance, which wakes one of them for each event (EPOLLET, epoll(7)):
@@ -30,12 +30,15 @@ _CLOSED_EVENTS = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 
 class Port:
-    """Receives requests from all connections, and sends replies."""
+    """Receives requests from all connections, and sends replies. Any thread may call.
+
+    endpoints: its addresses. lost_replies: number of replies whose client was gone.
+    """
 
     def __init__(self, listener: Listener, max_image_bytes: int, limits: ServerSettings) -> None:
-        """Serve at a listening socket, which is this object's to close from now on."""
+        """Serve at a listening socket, which this object closes. max_image_bytes: limit of an image."""
         self.endpoints = [f"ipc://{listener.path}"]
-        self.lost_replies = 0  # replies whose client was gone
+        self.lost_replies = 0
         self.max_image_mb = max_image_bytes / 1e6  # fixed until the next start; reloads do not change it
         self._message_bytes = max_image_bytes + MESSAGE_ROOM_BYTES
         self._most_held_bytes = int(limits.peers_mb * 1e6)
@@ -57,9 +60,9 @@ class Port:
         self._event_fd.set()
 
     def receive(self, timeout_s: float, max_events: int = 1) -> list[Message] | None:
-        """Wait for at most `max_events` events, and return the messages that they bring: usually one each.
+        """Wait for at most `max_events` events of connections; return the messages that they bring, usually one each.
 
-        The list is empty after `wake` or a new connection; None means that the time is over.
+        The list is empty after `wake` or a new connection. None: nothing happened within timeout_s.
         """
         messages: list[Message] = []
         events_by_fd = self._epoll.poll(timeout_s, max_events)  # other threads receive further events
@@ -78,7 +81,7 @@ class Port:
         return None
 
     def _read(self, connection: ZmtpConnection, events: int) -> list[Message]:
-        """Read from one client; drop the connection if the client is gone or breaks the protocol."""
+        """Read from a client; drop the connection if the client is gone or breaks the protocol. events: epoll's."""
         with connection.lock:
             try:
                 connection.has_left |= bool(events & _CLOSED_EVENTS)
@@ -123,7 +126,7 @@ class Port:
                 self._register(peer)
 
     def _register(self, peer: socket.socket) -> None:
-        """Register a new connection, unless it was closed meanwhile."""
+        """Greet a new connection and watch it, unless it was closed meanwhile. The caller holds the lock."""
         try:
             peer.setblocking(False)
             connection = ZmtpConnection(peer, sender_of(peer), self._message_bytes)
@@ -135,6 +138,7 @@ class Port:
             peer.close()
 
     def _warn_full(self) -> None:
+        """Warn once that clients wait for a connection, until one is free again."""
         if not self._is_full:
             self._is_full, count = True, len(self._connections)
             words = "%d clients are connected and more wait: raise server.max_clients or the limit of open files (%d)"
@@ -168,13 +172,13 @@ class Port:
             self._drop_greedy(connection, "does not read its replies")
         while self._held_bytes > self._most_held_bytes:
             with self._lock:
-                greediest = max(self._connections.values(), key=lambda each: each.counted_bytes)
+                greediest = max(self._connections.values(), key=lambda connection: connection.counted_bytes)
             self._drop_greedy(greediest, "holds most of server.peers_mb, which is used up")
 
-    def _drop_greedy(self, connection: ZmtpConnection, why: str) -> None:
+    def _drop_greedy(self, connection: ZmtpConnection, reason: str) -> None:
         held_mb, client = connection.held_bytes / 1e6, connection.sender.name
         fields = event("peer-shed", client=client, held_mb=held_mb)
-        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=fields)
+        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, reason, extra=fields)
         with connection.lock:
             self._drop(connection)
 
@@ -197,7 +201,7 @@ class Port:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no message and no reply waits to be read."""
+        """Whether no received message waits for the daemon, and no reply for its client, as far as the kernel knows."""
         waiting = select.poll()
         for connection in list(self._connections.values()):
             if connection.unsent:
@@ -206,7 +210,7 @@ class Port:
         return not waiting.poll(0)
 
     def shut(self) -> None:
-        """Accept no new connection: clients wait for the next process that listens there."""
+        """Accept no new connections: the clients wait for the next process that listens there."""
         self._is_shut = True
 
     def close(self) -> None:
@@ -223,14 +227,14 @@ MOST_ENVELOPE_BYTES = 4096  # room for ids of 255 bytes over more proxies than a
 
 
 class Route(NamedTuple):
-    """Destination of a reply. envelope: the first frames of the request, repeated in its reply."""
+    """Destination of a reply. envelope: the first frames of the request, which route its reply through proxies."""
 
     connection: ZmtpConnection
     envelope: tuple[bytes, ...] = ()
 
 
 class Message(NamedTuple):
-    """One received message: the route of its reply, its frames without the envelope, and its sender."""
+    """A received message: the route of its reply, its frames without the envelope, and the user who sent it."""
 
     route: Route
     frames: list[memoryview]
@@ -243,9 +247,9 @@ def split_envelope(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[me
     REQ sends the delimiter alone, ZMQ_REQ_CORRELATE a number before it, and each proxy adds a peer's id before them.
     Without a delimiter there is no envelope; an empty last frame is an image, not a delimiter.
     """
-    for at, frame in enumerate(frames[:-1]):
+    for i, frame in enumerate(frames[:-1]):
         if not len(frame):
-            envelope, rest = frames[: at + 1], frames[at + 1 :]
+            envelope, rest = frames[: i + 1], frames[i + 1 :]
             is_envelope = sum(map(len, envelope)) <= MOST_ENVELOPE_BYTES
             return (tuple(map(bytes, envelope)), rest) if is_envelope else ((), frames)
     return (), frames

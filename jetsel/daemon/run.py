@@ -45,7 +45,8 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
 
     `os._exit` is needed because threads may still be at work, although every request has its reply: the interpreter and
     loaded libraries would wait for them, or crash. The kernel ends the engine host with this process, also if the
-    process is killed. reread: returns the configuration for a reload. locate: returns the path of its file.
+    process is killed. reread: reads the configuration again, for a reload. locate: returns the path of its file, None
+    if there is none.
     """
     begin(config.log.level)
     return_large_blocks()
@@ -78,11 +79,11 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """The life of the daemon, from its first thread to its last.
+    """The life of the daemon from the start of its workers to their end, in the main thread.
 
-    Only the main thread runs this; it computes nothing, so that signals never wait. is_passed: whether the service
-    manager listens, so that clients who connect during a drain wait for the next daemon. locate: returns the path of
-    the file that a reload reads.
+    That thread computes nothing, so that signals never wait. is_passed: whether the service manager listens, so that
+    clients who connect during a drain wait for the next daemon. drain_s: longest time to answer accepted requests once
+    the daemon stops. locate: returns the path of the configuration file, None without one.
     """
 
     dispatcher: Dispatcher
@@ -94,7 +95,7 @@ class Lifecycle:
     locate: Callable[[], Path | None]
 
     def run(self, backends: Backends) -> None:
-        """Load and serve until a signal stops the daemon, then answer what is left. Raises the errors of loading."""
+        """Load and serve until a signal stops the daemon, then answer accepted requests. Raises errors of loading."""
         self.dispatcher.workers.start()
         try:
             if self._load(backends):
@@ -127,6 +128,7 @@ class Lifecycle:
         return True
 
     def _serve(self) -> None:
+        """Report that the daemon is ready, begin retiming if it is due, and wait for signals until one stops it."""
         self.notifier.ready(READY)
         snapshot = self.dispatcher.current.snapshot
         machine = Machine(snapshot.config.power.sysfs).facts().board.value
@@ -137,7 +139,7 @@ class Lifecycle:
             self.signals.wait()
 
     def _drain(self) -> None:
-        """Answer accepted requests within the limit; a second signal ends this at once."""
+        """Refuse new requests and wait until accepted ones are answered, at most drain_s or until a second signal."""
         if self.is_passed:
             self.port.shut()
         left, began_s = self.dispatcher.refuse_new(), time.monotonic()

@@ -11,7 +11,7 @@ LONGEST_WAIT_S = 1.0  # in case a signal comes just before the main thread sleep
 
 
 class Signals:
-    """Counts of received signals; the main thread makes the only instance."""
+    """Counts the received signals; the main thread makes the only instance."""
 
     def __init__(self) -> None:
         self.stops = 0  # SIGTERM and SIGINT: the first drains the daemon, the second stops it at once

@@ -23,26 +23,26 @@ MOST_RECENT = 1000
 
 
 class Tally:
-    """Counters behind one lock. Any thread may call."""
+    """Counts requests and reloads since the start, behind one lock. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._outcomes: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()  # OK, or an error code
         self._answers: Counter[str] = Counter()  # by family
         self._by_model: Counter[tuple[str, str]] = Counter()  # family and model
-        self._by_policy: Counter[tuple[str, str]] = Counter()
+        self._by_policy: Counter[tuple[str, str]] = Counter()  # family and policy
         self._by_label: Counter[tuple[str, str]] = Counter()  # family and label, if class_counts is on
         self._flags: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
         self._stages = [TimeHistogram() for _ in STAGES]
         self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: time.monotonic() of sending
-        self._escalated: Counter[str] = Counter()
-        self._reloads: Counter[str] = Counter()
+        self._escalated: Counter[str] = Counter()  # by family: answers for which several models ran
+        self._reloads: Counter[str] = Counter()  # OK, or an error code
         self._last_reload: ReloadStatus | None = None  # ago_s: time.monotonic() of its end
         self.started_s = time.monotonic()
-        self.instance = secrets.token_hex(8)
+        self.instance = secrets.token_hex(8)  # names this process, so that a restart is noticed
 
     def count(self, outcome: str) -> None:
-        """Count a message that was refused, by its error code."""
+        """Count one request that was refused or failed. outcome: its error code."""
         with self._lock:
             self._outcomes[outcome] += 1
 
@@ -75,13 +75,13 @@ class Tally:
                 histogram.add(ms)
             self._recent.append(_recent_answer(reply))
 
-    def count_reload(self, took_s: float, ended: list[str] | JetselError) -> None:
-        """Count a reload that has just ended: by what it changed, or the error that refused it."""
-        outcome = OK if isinstance(ended, list) else ended.code
+    def count_reload(self, took_s: float, result: list[str] | JetselError) -> None:
+        """Count a reload that has just ended. result: what it changed, in words, or the error that refused it."""
+        changed, refused = (result, None) if isinstance(result, list) else ([], result)
         with self._lock:
-            self._reloads[outcome] += 1
-            changed, refused = (ended, None) if isinstance(ended, list) else ([], str(ended))
-            self._last_reload = ReloadStatus(time.monotonic(), round(took_s, 3), changed, refused)
+            self._reloads[OK if refused is None else refused.code] += 1
+            error = None if refused is None else str(refused)
+            self._last_reload = ReloadStatus(time.monotonic(), round(took_s, 3), changed, error)
 
     def outcomes(self) -> dict[str, int]:
         """Return the number of requests by `ok` or error code."""
@@ -89,12 +89,15 @@ class Tally:
             return dict(self._outcomes)
 
     def family_counts(self, family: str) -> tuple[int, int]:
-        """Return a family's answers, and how many of them took more than one model."""
+        """Return the number of a family's answers, and of those for which more than one model ran."""
         with self._lock:
             return self._answers[family], self._escalated[family]
 
     def answers(self, runs: dict[str, dict[str, Histogram]], *, class_counts: bool) -> AnswerCounts:
-        """Return the counts of all answers since the start. class_counts: whether to include labels."""
+        """Return the counts of all answers since the start.
+
+        runs: histograms of run times by family and model, to include. class_counts: whether to include labels.
+        """
         with self._lock:
             return AnswerCounts(
                 by_model=_nested(self._by_model),
@@ -128,6 +131,7 @@ class Tally:
 
 
 def _nested(flat: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Return counts by (family, name) as family -> name -> count."""
     nested: dict[str, dict[str, int]] = {}
     for (family, name), count in flat.items():
         nested.setdefault(family, {})[name] = count

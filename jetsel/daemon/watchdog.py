@@ -1,9 +1,9 @@
-"""Reports to the service manager that the daemon works. The workers do this; no thread exists only for it.
+"""Reports to the service manager that the daemon works (sd_notify(3), WATCHDOG=1), from the worker threads themselves.
 
 Each worker calls `note_round` at least once a second. If a report is due, that worker checks that all workers have
-called since the last report, and that the daemon's own probe was answered. If not, nothing is reported. The probe is a small
-image that takes the way of every request, in front of the queue, so that a full queue does not delay it. No limit,
-counter, energy or model time includes it.
+called since the last report, and that the daemon's own probe was answered. If not, nothing is reported. The probe is a
+small image that is processed as every request is, in front of the queue, so that a full queue does not delay it. No
+limit, counter, energy or model time includes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PHOTOGRAPH = memoryview(cv2.imencode(".jpg", PIXELS)[1].tobytes())
 
 
 class Probe:
-    """Sends the daemon's own request, one at a time. The watchdog calls `ask` under its lock, from any thread."""
+    """Sends the daemon a request of its own, one at a time, to test that it answers. The watchdog holds its lock."""
 
     def __init__(self, current: CurrentSnapshot, backends: Backends, put_in_front: Callable[[Job], None]) -> None:
         """put_in_front: puts a job in front of the queue."""
@@ -45,8 +45,7 @@ class Probe:
         """Send a probe unless one is under way; return why it has no answer yet, None once it has one.
 
         None also if the probe waits for an engine host, which has a supervisor with its own limits; if its model is
-        unavailable; and if every model is unloaded, since a probe would load one. If a defect ended it, it is sent
-        again.
+        unavailable; and if every model is unloaded, since a probe would load one. After a defect, send it again.
         """
         job, outcome = self._job, self._outcome
         if job is not None and outcome is None:
@@ -63,7 +62,7 @@ class Probe:
         return "the daemon's own request has just begun" if outcome is None else "a defect ended the daemon's request"
 
     def note_outcome(self, outcome: str) -> None:
-        """Note the probe's outcome: "ok" or an error's code."""
+        """Note how the probe under way ended: "ok" or an error's code. The pipeline calls this."""
         self._outcome = outcome
 
     def _make_job(self) -> Job | None:
@@ -75,7 +74,7 @@ class Probe:
         if states[model] == "unloaded":
             self._current.leave(snapshot)
             return None
-        reads = family.policies[family.defaults.policy].features
+        features = family.policies[family.defaults.policy].features  # the probe computes them too
         return Job(
             route=None,
             message=Classify(v=PROTOCOL_VERSION, id="probe"),
@@ -83,11 +82,12 @@ class Probe:
             load=Load("probe", 0, 0),
             snapshot=snapshot,
             family=family,
-            policy=Single(model, reads),
+            policy=Single(model, features),
             received_s=time.monotonic(),
         )
 
     def _is_at_host(self, job: Job) -> bool:
+        """Whether the job's model is unloading, or a thread waits for the engine host of its backend."""
         (model,) = job.policy.models
         engine = job.family.driver.queues[model].engine
         return (engine is not None and engine.is_returning) or bool(
@@ -117,7 +117,7 @@ class Watchdog:
 
         feed: reports, and returns whether the service manager took it; if not, the next check tries again. probe:
         returns why the daemon's own request has no answer yet, None once it has one. waiting_for_host: returns the
-        threads that wait for an engine host, whose supervisor has its own limits.
+        identifiers of the threads that wait for an engine host, whose supervisor has its own limits.
         """
         self._period_s = period_s
         self._feed = feed
@@ -126,8 +126,8 @@ class Watchdog:
         self._now = now
         self._lock = threading.Lock()  # held by the thread that checks
         self._rounds_s: dict[int, float] = {}  # by thread: time of its last call of `note_round`
-        self._fed_s = 0.0
-        self._due_s = float("inf")
+        self._fed_s = 0.0  # time of the last report
+        self._due_s = float("inf")  # time of the next check
         self._has_logged = False
 
     @property
@@ -136,7 +136,7 @@ class Watchdog:
         return None if self._period_s is None else self._period_s * CHECK_AT
 
     def start(self) -> None:
-        """Report from now on; call this when the daemon is ready, because the service manager waits from then on."""
+        """Begin to report. Call this when the daemon is ready: the service manager expects reports from then on."""
         if self._period_s is not None:
             self._fed_s = self._now()
             self._due_s = self._fed_s + self._period_s * FEED_AT
@@ -155,7 +155,8 @@ class Watchdog:
                 self._lock.release()
 
     def _check(self, now_s: float, period_s: float) -> None:
-        why = self._stuck(now_s) or self._probe()
+        """Report if all works; otherwise check again soon, and log the reason once if the next report may be late."""
+        why = self._stuck_worker(now_s) or self._probe()
         if why is None and not self._feed():
             why = "the service manager accepts no message"
         if why is None:
@@ -169,7 +170,7 @@ class Watchdog:
             self._has_logged = True
             log.error("the watchdog is not fed: %s", why, extra=event("watchdog-starved"))
 
-    def _stuck(self, now_s: float) -> str | None:
+    def _stuck_worker(self, now_s: float) -> str | None:
         """Return which worker has not completed a round since the last report, None if each has."""
         at_host = self._waiting_for_host()
         for ident, round_s in list(self._rounds_s.items()):
