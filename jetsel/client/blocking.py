@@ -48,7 +48,7 @@ class Client(ClientSettings):
     the daemon's errors as classes of jetsel.base.errors.
     """
 
-    _link: DaemonConnection | None = field(init=False, repr=False, default=None)
+    _link: DaemonConnection | None = field(init=False, repr=False, default=None)  # None until the first call
     _call_lock: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
 
     def __enter__(self) -> Client:
@@ -112,16 +112,15 @@ class Client(ClientSettings):
         """Make the daemon read its configuration, models and calibrations again; for administrators."""
         return self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
-    def _ask(
-        self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, reply_type: type[R]
-    ) -> R:
+    def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, expects: type[R]) -> R:
+        """Send the request, again if errors allow it; return its reply of the type `expects`, or raise its error."""
         attempts = self._attempts(request, timeout_ms)
         if not self._call_lock.acquire(timeout=max(attempts.left_ms, 0) / 1e3):
             raise NoReplyError("another thread used this client for the whole timeout: give each thread its own")
         try:
             while True:
                 try:
-                    return self._attempt(request, image, attempts, reply_type)
+                    return self._attempt(request, image, attempts, expects)
                 except JetselError as error:
                     pause_s = attempts.pause_s(error) if self.retry else None
                     if pause_s is None:
@@ -130,10 +129,8 @@ class Client(ClientSettings):
         finally:
             self._call_lock.release()
 
-    def _attempt(
-        self, request: Request, image: bytes | memoryview | None, attempts: Attempts, reply_type: type[R]
-    ) -> R:
-        """Send the request once and return its reply; drop late replies to earlier requests."""
+    def _attempt(self, request: Request, image: bytes | memoryview | None, attempts: Attempts, expects: type[R]) -> R:
+        """Send the request once and return its reply; drop late replies to earlier requests. Raises its error."""
         link = self._open()
         request_id, message = self._encode(request, attempts)
         is_sent = link.send(message, image)
@@ -141,8 +138,8 @@ class Client(ClientSettings):
             frame = link.receive()
             if frame is not None:
                 reply = decode_reply(frame)
-                if reply.id in (request_id, None):
-                    return reply_as(reply, reply_type)
+                if reply.id in (request_id, None):  # None: a failure, as the daemon could not read the request
+                    return reply_as(reply, expects)
             elif link.end is not None:
                 self._hang_up()
                 raise error_of_ended_connection(link)

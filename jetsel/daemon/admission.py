@@ -1,8 +1,4 @@
-"""Admits requests to the queue within its limits, and refuses those that would miss their deadline or target.
-
-Below, the limit of a request is its deadline, or else the latency target. A margin, a share of each limit, is kept
-free; it grows while answers come late.
-"""
+"""Admits requests to the queue within its limits, and refuses those that would miss their deadline or target."""
 
 from __future__ import annotations
 
@@ -19,7 +15,9 @@ from jetsel.daemon.identity import TRUSTED
 
 NEW_WEIGHT = 0.05  # weight of a new value in the running means of a request's work: they follow the last twenty or so
 TOLERATED_LATE = 0.1  # share of answers admitted near their limit that may be late: with more, the margin grows
-TRANSPORT_SHARE = 0.1  # share of a limit for the way to the daemon and back, which it cannot measure
+TRANSPORT_SHARE = (
+    0.1  # share of a limit (a deadline or latency target) for the way to the daemon and back, which it cannot measure
+)
 LARGEST_MARGIN = 0.7  # largest share of a limit that is kept free
 NEAR_LIMIT = 0.8
 """Share of a limit, less the margin, from which a request is admitted near it. Only these correct the margin: it cannot
@@ -144,10 +142,7 @@ class Admission:
             return is_near_limit
 
     def release(self, load: Load | None, work: Work | None) -> None:
-        """End what `admit` began, and learn from an answer.
-
-        load: None while other boxes of the message are not answered. work: None if the request failed.
-        """
+        """Free what `admit` counted (load: None while the message has boxes left). work: None if the request failed."""
         now_s = self._now()
         with self._lock:
             if load is not None:
@@ -185,10 +180,7 @@ class Admission:
 
 
 def _late_error(limit_ms: float, takes_ms: dict[str, float], *, is_target: bool) -> BusyError | DeadlineError:
-    """Return the error for a request that would miss its latency target (is_target) or deadline.
-
-    takes_ms: its expected times, by their names in the message.
-    """
+    """Return the error for a request that would miss its latency target or deadline. takes_ms: expected times."""
     words = "expected: " + ", ".join(f"{name} {ms:.1f} ms" for name, ms in takes_ms.items() if ms)
     if is_target:
         return BusyError(

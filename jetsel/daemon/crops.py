@@ -69,13 +69,10 @@ class Crops:
 
 
 def pixels_in_boxes(boxes: Boxes, width_px: int, height_px: int) -> int:
-    """Return the number of pixels in all boxes of an image of this size, or of it turned by EXIF, if that has more.
-
-    An invalid box counts nothing: its reply will be an error.
-    """
+    """Return the number of pixels in all boxes of an image of this size, or of it turned by EXIF, if that has more."""
     pixels = [0, 0]
     for (i, size_px), box in product(enumerate([(width_px, height_px), (height_px, width_px)]), boxes.xywh):
-        with contextlib.suppress(BadRequestError):
+        with contextlib.suppress(BadRequestError):  # an invalid box counts nothing: its reply will be this error
             left, top, right, bottom = pixels_of_box(box, boxes.unit, *size_px)
             pixels[i] += (right - left) * (bottom - top)
     return max(pixels)
@@ -89,10 +86,7 @@ class Crop:
     number: int
 
     def photograph(self, decode: Callable[[], Photograph]) -> Photograph:
-        """Return the image inside the box. decode: returns the whole image; called for one box of the message only.
-
-        Raises what `decode` raises, and BadRequestError if the box is invalid or its sides are in the other unit.
-        """
+        """Return the image inside the box. Raises what `decode` raises, and BadRequestError for an invalid box."""
         boxes = self.crops.boxes
         box = boxes.xywh[self.number]
         whole, sides = self.crops.decode_once(decode), [abs(value) for value in box if value is not None]

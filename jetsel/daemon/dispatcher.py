@@ -104,10 +104,7 @@ class Dispatcher:
         self.workers.put_in_front(probe)
 
     def _serve(self, message: Message, request: Status | ReloadRequest) -> None:
-        """Answer a status request, or queue a reload, which replies when it has ended.
-
-        Raises NotAllowedError, LoadingError or ShuttingDownError if the sender cannot reload, or not now.
-        """
+        """Answer a status request, or queue a reload, which replies when it has ended, if the sender may reload now."""
         if isinstance(request, Status):
             self.pipeline.reply(message.route, self._reporter.reply(request.id, self.workers.waiting))
             return
@@ -117,8 +114,6 @@ class Dispatcher:
         if self.current.is_closed:
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
         self.reloads.request((message.route, request))
-
-    # For the lifecycle.
 
     def progress(self, words: str, patience_s: float) -> None:
         """Note how far loading is, and ask the service manager to wait patience_s for the next such report."""
@@ -144,10 +139,7 @@ class Dispatcher:
         return self._admission.in_queue == 0 and self._port.is_quiet
 
     def give_up(self, patience_s: float) -> int:
-        """Wait for each thread's current job, at most patience_s in all, then fail the remaining requests.
-
-        Return how many requests failed.
-        """
+        """Let threads end their jobs, for at most patience_s; then fail the other requests and return their number."""
         self.workers.stop(patience_s)
         given_up = self.pipeline.give_up()
         self.reloads.give_up(patience_s)

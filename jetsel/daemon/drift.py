@@ -30,10 +30,7 @@ class Drift:
     """Keeps the last KEPT images' features and models' confidences of one family. Any thread may call."""
 
     def __init__(self, expected: ExpectedStatistics, default: str, features_px: int) -> None:
-        """default: the policy under which the expected confidences were recorded; only its answers are compared.
-
-        features_px: largest size at which features are computed, as at the calibration.
-        """
+        """default: policy whose answers' confidences are compared. features_px: size at which features are computed."""
         self._expected = expected
         self._default = default
         self._features_px = features_px
@@ -44,10 +41,7 @@ class Drift:
         self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
 
     def add_answer(self, policy: str, reply: Answer, every: int) -> bool:
-        """Add the confidences of the models that ran; return whether to call `add_image`.
-
-        every: True is returned for every so many answers; never for 0.
-        """
+        """Add the models' confidences; return whether to call `add_image`: for one of `every` answers, never if 0."""
         with self._lock:
             self._answers += 1
             if policy == self._default:

@@ -72,24 +72,18 @@ class _EnergySum:
 
 
 class Estimates:
-    """Sums of estimated energies since the start: of runs by model, and of answers by policy. Any thread may call.
-
-    chooser: energy of computing features, from which policies choose.
-    """
+    """Sums of estimated energies since the start: of runs by model, and of answers by policy. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._models: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and model
         self._policies: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and policy
-        self.chooser = _EnergySum()
+        self.chooser = _EnergySum()  # of computing features
         self._unused_j = 0.0
 
     def add(self, answer: Answer, uses_features: bool, calibration: Calibration | None) -> None:
-        """Add an answer's energy. uses_features: whether features were computed for it.
-
-        Energies count as unknown while the board is in another state than at the calibration.
-        """
-        valid = None if answer.out_of_conditions else calibration
+        """Add an answer's energy. uses_features: whether features were computed for it."""
+        valid = None if answer.out_of_conditions else calibration  # None: its energies are unknown
         model_mj = valid.energy.mean_mj if valid is not None else {}
         with self._lock:
             for run in answer.ran:

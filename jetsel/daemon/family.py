@@ -48,15 +48,12 @@ class LoadProblems:
 
 @dataclass(eq=False)
 class ServedFamily:
-    """All that answers requests for one family; its dictionaries are by model or policy name, models cheapest first.
-
-    `serve_family` builds it without engines; `load` loads them into the driver's queues.
-    """
+    """All that answers requests for one family. `serve_family` builds it; `load` adds the engines to driver.queues."""
 
     name: str
     on_disk: Family  # labels and manifests
-    models: dict[str, Model]
-    backends: dict[str, str]
+    models: dict[str, Model]  # by name, the cheapest first
+    backends: dict[str, str]  # by model
     decode_px: int  # shorter side that a decoded image must keep for every model
     driver: Driver
     policies: dict[str, Policy]
@@ -70,10 +67,9 @@ class ServedFamily:
     problems: LoadProblems = field(default_factory=LoadProblems)
 
     def keep_unchanged(self, before: ServedFamily) -> None:
-        """Take the engines and times of unchanged models from `before`, the same family before a reload.
+        """Take engines and times of models with unchanged weights and backend from the same family before a reload.
 
-        A model is unchanged if its weights and its backend are. If the calibration is the same, too, the drift check
-        and the counts of operating points continue.
+        If the calibration is unchanged, its drift check and its counts of operating points continue.
         """
         if before.in_use.identity == self.in_use.identity:
             self.drift, self.points_used = before.drift, before.points_used
@@ -122,9 +118,9 @@ class ServedFamily:
                 weights = self.weights(name)
                 backends.get(self.backends[name])  # imported first, so that the import does not count as load time
                 how = self.backends[name], workers, config.models.threads
-                open_engine = partial(_verify_and_open, model, weights, backends, *how)
+                load_engine = partial(_load_model, model, weights, backends, *how)
                 try_batches = partial(gains_by_batches, weights=weights)
-                engine = OnDemandEngine(open_engine, backends.changed, try_batches=try_batches)
+                engine = OnDemandEngine(load_engine, backends.changed, try_batches=try_batches)
                 warm_up(engine, weights)
             except JetselError as error:
                 if engine is not None:
@@ -171,9 +167,7 @@ class ServedFamily:
         return None if calibration is None else calibration.objective
 
 
-def _verify_and_open(
-    model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int
-) -> Engine:
+def _load_model(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:
     """Verify a model's files and load it. No method, so that an engine kept by a reload does not keep its family."""
     verify(model)
     return backends.open(backend, weights, concurrency=workers, threads=threads)
@@ -182,10 +176,7 @@ def _verify_and_open(
 def serve_family(
     configured: ConfiguredFamily, config: Config, timers: Timers, edge: EdgeClient | None = None
 ) -> ServedFamily:
-    """Build one family from the configuration, without loading models.
-
-    timers: shared by all families. edge: client of the edge server that runs further models of the family, if any.
-    """
+    """Build one family from the configuration, without loading models. edge: client of its edge server, if any."""
     family, models, in_use = configured.family, configured.models, configured.in_use
     calibration, settings = in_use.calibration, config.edge
     temperatures = {} if calibration is None else calibration.temperatures
@@ -195,10 +186,10 @@ def serve_family(
     seed(queues, calibration)
     unknown = in_use.unknown(models)
     # If the calibration covers some of the models on this device, only these count.
-    local_and_remote = [name for name in models if name not in unknown] or list(models), list(remote)
+    model_sets = [name for name in models if name not in unknown] or list(models), list(remote)
     policies, drift = dict(in_use.policies), None
     if calibration is not None:
-        timed = deadline_policy(policies, calibration, *local_and_remote, settings, config.policy.least_accuracy)
+        timed = deadline_policy(policies, calibration, *model_sets, settings, config.policy.least_accuracy)
         policies |= {} if timed is None else {timed.name: timed}
         if calibration.expected is not None:
             drift = Drift(calibration.expected, calibration.default_policy, calibration.features_px)
@@ -210,9 +201,7 @@ def serve_family(
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, timers=timers),
         policies=policies | {f"single:{name}": Single(name) for name in remote},
-        requirements=requirements_policy(
-            in_use.policies, calibration, *local_and_remote, settings, no_energies(calibration)
-        ),
+        requirements=requirements_policy(in_use.policies, calibration, *model_sets, settings, no_energies(calibration)),
         defaults=configured.defaults,
         in_use=in_use,
         points_used=PointsUsed(family.name),

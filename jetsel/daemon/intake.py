@@ -31,10 +31,7 @@ class Intake:
         self._metering = metering
 
     def admit(self, message: Message, request: Classify) -> Job:
-        """Return the admitted job; of a message with boxes, the first box's (`admit_next_boxes` returns the others).
-
-        Raises the JetselError that refuses the message. The image is not decoded yet, only its header is read.
-        """
+        """Return the job, for the first box if there are boxes. Raises the JetselError that refuses the message."""
         received_s, current = time.monotonic(), self._current
         if len(message.frames) < 2:
             raise BadRequestError("the image is missing: send it as the frame after the JSON")

@@ -58,10 +58,7 @@ class Job(Struct, eq=False):
 
     @property
     def target_s(self) -> float | None:
-        """Time by which it should be answered; None if there is none.
-
-        It is the latency target if one is set and the policy is chosen among operating points; else the deadline.
-        """
+        """Time by which it should be answered: by the latency target if it has operating points, or by its deadline."""
         target_ms = None if self.front is None else self.snapshot.config.policy.latency_target_ms
         return self.deadline_s if target_ms is None else self.received_s + target_ms / 1e3
 
@@ -71,10 +68,7 @@ class Job(Struct, eq=False):
         return self.data if self.message.pixels is None and self.crop is None else None
 
     def decode(self) -> Photograph:
-        """Return the image or its box, decoded at the size that the family's models need.
-
-        Raises what `jetsel.image.decode` and `from_pixels` raise, and BadRequestError for an invalid box.
-        """
+        """Return the image or its box, at the size that models need. Raises BadImageError, BadRequestError."""
         if self.crop is not None:
             return self.crop.photograph(lambda: self._decoded(MAX_SIDE_PX))
         return self._decoded(self.family.decode_px)

@@ -1,7 +1,4 @@
-"""The file of the ipc socket: its owner, mode and group. No file of a running daemon or another program is removed.
-
-`Listener` makes the listening socket; the port takes over the descriptor.
-"""
+"""The file of the ipc socket: its owner, mode and group. No file of a running daemon or another program is removed."""
 
 from __future__ import annotations
 
@@ -28,9 +25,8 @@ RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): folders of the service, separa
 def listen(server: ServerSettings, environment: MutableMapping[str, str] | None = None) -> Listener:
     """Listen at the first of: a socket that a service manager passes, server.endpoint, $JETSEL_ENDPOINT.
 
-    If none is given, listen in the service's folder, or in the user's. environment: None for the process's own; the
-    variables of a passed socket are removed from it. Raises ConfigError, also if a passed socket is not at
-    server.endpoint.
+    If none is given, listen in the service's folder, or in the user's. environment: None for the process's own. Raises
+    ConfigError, also if a passed socket is not at server.endpoint.
     """
     environment = os.environ if environment is None else environment
     path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))

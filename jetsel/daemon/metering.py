@@ -92,8 +92,6 @@ class Metering:
         """Why no power is measured, None if it is."""
         return '[power] sensor is "none"' if self.sampler is None else self.sampler.reason
 
-    # For a request.
-
     def estimate(
         self, family: ServedFamily, policy: Policy, run: RequestRun, differing: list[str]
     ) -> tuple[float | None, str | None]:
@@ -128,15 +126,10 @@ class Metering:
         return self.conditions.reasons_for(_calibration_of(family)) if self.conditions.reasons else []
 
     def in_conditions(self, family: ServedFamily, policy: Policy) -> Policy:
-        """Return the policy; while the board differs from its state at the calibration, without calibrated energies.
-
-        Only a policy of requirements, such as at most so much energy, decides by them.
-        """
+        """Return the policy; one for requirements without its energies while the board's state is not as calibrated."""
         if isinstance(policy, Requirements) and (differing := self.out_of_conditions(family.name)):
             return policy.without_energies(f"{NOT_AS_CALIBRATED}: {'; '.join(differing)}")
         return policy
-
-    # In the power thread.
 
     def _watch(self) -> None:
         self.read_board(time.monotonic())

@@ -1,7 +1,4 @@
-"""Time and energy that one request may take under load and power budget; counts of the operating points in use.
-
-An operating point is a policy with its calibrated accuracy, time and energy. Under load, cheaper points answer.
-"""
+"""Time and energy that one request may take under load and power budget; counts of the operating points in use."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ def allowed_ms(target_ms: float, in_queue: int, workers: int, overhead_ms: float
 
 
 class PointsUsed:
-    """Counts the operating points that answered for one family. Any thread may call."""
+    """Counts a family's answers by operating point (policy with calibrated accuracy and cost). Any thread may call."""
 
     def __init__(self, family: str) -> None:
         self._family = family

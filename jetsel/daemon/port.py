@@ -30,15 +30,12 @@ _CLOSED_EVENTS = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 
 class Port:
-    """Receives requests from all connections, and sends replies. Any thread may call.
-
-    endpoints: its addresses. lost_replies: number of replies whose client was gone.
-    """
+    """Receives requests from all connections, and sends replies. Any thread may call."""
 
     def __init__(self, listener: Listener, max_image_bytes: int, limits: ServerSettings) -> None:
         """Serve at a listening socket, which this object closes. max_image_bytes: limit of an image."""
         self.endpoints = [f"ipc://{listener.path}"]
-        self.lost_replies = 0
+        self.lost_replies = 0  # number of replies whose client was gone
         self.max_image_mb = max_image_bytes / 1e6  # fixed until the next start; reloads do not change it
         self._message_bytes = max_image_bytes + MESSAGE_ROOM_BYTES
         self._most_held_bytes = int(limits.peers_mb * 1e6)
@@ -145,10 +142,7 @@ class Port:
             log.warning(words, count, file_limit(), extra=event("clients-wait", clients=count))
 
     def send(self, route: Route, frame: bytes) -> None:
-        """Send one reply without waiting for the client; keep what the kernel does not take now.
-
-        Replies that a closed connection has not read count as lost.
-        """
+        """Send one reply without waiting for the client, and keep what the kernel does not take now."""
         connection = route.connection
         with connection.lock:
             try:

@@ -20,7 +20,7 @@ from jetsel.base.notify import Notifier
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Route
-from jetsel.daemon.snapshot import CurrentSnapshot, ReportProgress, Snapshot, load_snapshot, read_snapshot
+from jetsel.daemon.snapshot import CurrentSnapshot, OnProgress, Snapshot, load_snapshot, read_snapshot
 from jetsel.daemon.tally import Tally
 from jetsel.engines import Backends
 from jetsel.power.finding import check as check_power
@@ -47,7 +47,7 @@ class Reloader:
     metering: Metering
     reread: Callable[[], Config]
     stopping: threading.Event
-    report_progress: ReportProgress
+    report_progress: OnProgress
 
     def __call__(self) -> list[str]:
         """Reload and return what changed, in words; only one thread at a time may call.
@@ -93,10 +93,7 @@ class Reloader:
 
 
 def changes(before: Snapshot, following: Snapshot) -> list[str]:
-    """Return in words what a reload changed, what is out of service since, and every damaged model that is served.
-
-    before, following: the snapshots that it replaced and made.
-    """
+    """Return in words what a reload changed, what is out of service since, and every damaged model that is served."""
     old, new = before.config, following.config
     changed = [f"[{key}]" for key in ("models", "policy", "log", "observe") if getattr(old, key) != getattr(new, key)]
     changed += ["[power] budget_w"] if old.power.budget_w != new.power.budget_w else []

@@ -45,8 +45,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
 
     `os._exit` is needed because threads may still be at work, although every request has its reply: the interpreter and
     loaded libraries would wait for them, or crash. The kernel ends the engine host with this process, also if the
-    process is killed. reread: reads the configuration again, for a reload. locate: returns the path of its file, None
-    if there is none.
+    process is killed. reread: reads the configuration again, for a reload. locate: returns its path, None without one.
     """
     begin(config.log.level)
     return_large_blocks()
@@ -82,8 +81,8 @@ class Lifecycle:
     """The life of the daemon from the start of its workers to their end, in the main thread.
 
     That thread computes nothing, so that signals never wait. is_passed: whether the service manager listens, so that
-    clients who connect during a drain wait for the next daemon. drain_s: longest time to answer accepted requests once
-    the daemon stops. locate: returns the path of the configuration file, None without one.
+    clients who connect during a drain wait for the next daemon. drain_s: longest time for the requests left at a stop.
+    locate: returns the path of the configuration file, None without one.
     """
 
     dispatcher: Dispatcher

@@ -34,7 +34,7 @@ from jetsel.wire.status import (
 
 @dataclass(frozen=True)
 class StatusReporter:
-    """Builds replies from the parts of the daemon. locate: returns the path of the file that a reload reads."""
+    """Builds the reply from the daemon's parts. locate: returns the path of the configuration, None without one."""
 
     current: CurrentSnapshot
     tally: Tally
@@ -91,7 +91,7 @@ class StatusReporter:
 
 
 def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
-    """Return the state of one family. escalated: number of its answers that took more than one model."""
+    """Return the state of one family. answers: their number. escalated: those for which more than one model ran."""
     in_use, defaults, calibration = family.in_use, family.defaults, family.in_use.calibration
     promises, points = family.promises.of_policy(defaults.policy), None
     if calibration is not None:
@@ -119,7 +119,7 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
 
 
 def _front(family: ServedFamily) -> FrontStatus | None:
-    """Return the operating points; None if the default policy has none or is replaced by another."""
+    """Return the operating points and how often each answered; None if the default policy has none."""
     front = family.front
     if front is None or front.points[0].policy.name != family.defaults.policy:
         return None
@@ -184,12 +184,12 @@ def _power(metering: Metering) -> PowerStatus:
 
 
 def _compare_energies(metering: Metering) -> EstimatesJudged:
-    """Compare the estimated energies with the measured ones; the ratio is None if idle power's error hides it."""
+    """Compare estimated with measured energies above idle power; the ratio is None if idle power's error hides it."""
     estimated_j, answers, without = metering.estimates.totals()
     above, idle = metering.above_idle, metering.idle
     measured_j = above.energy_j if above.new_values >= FEWEST else None
-    half_j = None if measured_j is None or idle is None else idle.half_width_w * above.known_s
+    error_j = None if measured_j is None or idle is None else idle.half_width_w * above.known_s
     ratio = None
-    if measured_j is not None and half_j is not None and measured_j > half_j and estimated_j > 0:
+    if measured_j is not None and error_j is not None and measured_j > error_j and estimated_j > 0:
         ratio = measured_j / estimated_j
-    return EstimatesJudged(measured_j, half_j, above.known_s, estimated_j, answers, without, ratio)
+    return EstimatesJudged(measured_j, error_j, above.known_s, estimated_j, answers, without, ratio)

@@ -94,10 +94,7 @@ class Tally:
             return self._answers[family], self._escalated[family]
 
     def answers(self, runs: dict[str, dict[str, Histogram]], *, class_counts: bool) -> AnswerCounts:
-        """Return the counts of all answers since the start.
-
-        runs: histograms of run times by family and model, to include. class_counts: whether to include labels.
-        """
+        """Return counts of all answers. runs: histograms of run times, to include. class_counts: whether by label."""
         with self._lock:
             return AnswerCounts(
                 by_model=_nested(self._by_model),

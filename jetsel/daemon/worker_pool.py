@@ -1,4 +1,4 @@
-"""The daemon's threads: each waits at the socket, and carries what it reads to the reply.
+"""The daemon's worker threads: each waits at the socket, and processes what it reads, up to the reply.
 
 There is one more thread than may compute at a time, so that one reads the socket and refuses requests while all others
 compute. If requests come one at a time without a break, one thread does all the work. The others stand by: they sleep
@@ -29,10 +29,7 @@ PAUSE_S = 0.01  # after a defect, so that a permanent one does not take a core
 
 
 class WorkerPool:
-    """Threads that carry requests from the socket to the reply, and the queue of their jobs.
-
-    At most `workers` threads compute at a time. There is one thread more, so that one can wait at the socket.
-    """
+    """Worker threads and the queue of their jobs. `workers` threads compute at a time; one more reads the socket."""
 
     def __init__(self, port: Port, pipeline: Pipeline, watchdog: Watchdog, workers: int) -> None:
         self._port = port
@@ -43,8 +40,8 @@ class WorkerPool:
         self._jobs: deque[Job] = deque()
         pipeline.enqueue = self._jobs.append  # the calling worker looks for jobs right after
         self._lock = threading.Lock()
-        self._computing = 0
-        self._standing_by = 0
+        self._computing = 0  # number of threads that process jobs
+        self._standing_by = 0  # number of threads that sleep away from the socket
         self._woken = threading.Semaphore(0)  # each release wakes one thread that stands by
         self._completed_rounds = 0  # number of completed jobs or batches
         self._lone_jobs = 0  # jobs in a row that began while no other job was under way or waiting
@@ -54,12 +51,12 @@ class WorkerPool:
         ]
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads, which wait for requests at once."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, patience_s: float) -> bool:
-        """Let every thread finish its job, for at most patience_s in all; return whether all have ended."""
+        """End the threads after their current jobs; return whether all have ended within patience_s."""
         give_up_s = time.monotonic() + patience_s
         self._stopping = True
         self._port.wake()
@@ -73,7 +70,7 @@ class WorkerPool:
         return len(self._jobs)
 
     def wake(self) -> None:
-        """Wake a thread for a result or a deadline: one that waits at the port, and one that stands by."""
+        """Wake threads to continue runs after a result or a deadline: one at the port, and one that stands by."""
         self._port.wake()
         if self._standing_by:
             self._woken.release()
@@ -84,7 +81,7 @@ class WorkerPool:
         self._port.wake()
 
     def _serve(self) -> None:
-        """Carry jobs and read the socket in turn until the pool stops. Each thread runs this loop."""
+        """Process jobs and read the socket in turn until the pool stops. Each thread runs this loop."""
         jobs: list[Job] = []
         while not self._stopping:
             try:
@@ -101,16 +98,16 @@ class WorkerPool:
         self._port.wake()  # one call wakes one thread: each that ends wakes the next
 
     def _wait_for_messages(self) -> None:
-        """Wait for messages and queue their jobs, or stand by; without messages, carry on what waits for a result."""
+        """Wait for messages and queue their jobs, or stand by; if none comes, continue runs that wait for a result."""
         if self._stand_by():
             self._pipeline.continue_waiting()
             return
-        most = MOST_JOBS + 1 if self._computing else 1  # while others compute, take all that has come
+        max_events = MOST_JOBS + 1 if self._computing else 1  # while others compute, take all that has come
         messages = self._port.receive(0.0) if self._lone_jobs >= LONE_JOBS else None
         if messages:
             self._lone_jobs -= LONE_JOBS // 2  # it came while this thread worked: perhaps another thread is needed
         elif messages is None:
-            messages = self._port.receive(self._heartbeat_s, most)
+            messages = self._port.receive(self._heartbeat_s, max_events)
         if not messages:
             self._pipeline.continue_waiting()
             return
@@ -121,7 +118,7 @@ class WorkerPool:
             self._jobs.extend(self._pipeline.take_in(message))
 
     def _drain_socket(self) -> None:
-        """If jobs wait already, take in all messages that came while this thread worked.
+        """If jobs wait already, read all messages that came while this thread computed, and queue their jobs.
 
         Messages left in the socket have no arrival time and are not refused: under overload they would wait there far
         beyond their deadlines.
@@ -135,10 +132,10 @@ class WorkerPool:
                 self._pipeline.continue_waiting()  # the event may have been `wake`
 
     def _stand_by(self) -> bool:
-        """Stand by for a moment if the socket does not need this thread; return False if it is needed.
+        """Sleep for at most MOMENT_S unless the socket needs this thread; return True if it still does not.
 
         It is not needed while as many threads compute as may, since it would take their cores, nor while another thread
-        answers requests that come one at a time. It is needed if no thread has completed a job for a moment.
+        answers requests that come one at a time. It is needed if no thread has completed a job for MOMENT_S.
         """
         with self._lock:
             completed, is_last = self._completed_rounds, self._standing_by == len(self._threads) - 1
@@ -154,7 +151,7 @@ class WorkerPool:
             return False
 
     def _next_jobs(self, *, has_worked: bool) -> list[Job]:
-        """Return this thread's next jobs: usually one, or its share if many wait.
+        """Return this thread's next jobs: usually one, or a batch if many wait. has_worked: whether it just ended some.
 
         The list is empty if no job waits, or as many threads compute as may.
         """
@@ -175,8 +172,5 @@ class WorkerPool:
 
 
 def batch_share(waiting: int, free: int) -> int:
-    """Return how many waiting jobs one of the free threads takes: a batch costs less and delays no job.
-
-    One job is left for the next thread.
-    """
+    """Return how many of the waiting jobs one of the free threads takes: a batch costs less than single jobs."""
     return max(1, min(waiting // free, waiting - 1, MOST_JOBS))

@@ -40,10 +40,7 @@ def encode_frame(flags: int, body: bytes) -> bytes:
 
 
 def parse_head(data: bytes, offset: int) -> tuple[int, int, int] | None:
-    """Return the flags, the size in bytes and the body's offset of the frame at `offset`; None if the head is cut off.
-
-    Raises ProtocolError if an unknown flag is set.
-    """
+    """Return flags, size and body offset of the frame at `offset`, None if its head is incomplete."""
     available = len(data) - offset
     if available < 2:
         return None
@@ -56,11 +53,8 @@ def parse_head(data: bytes, offset: int) -> tuple[int, int, int] | None:
 
 
 def _parse_properties(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the name, in lower case, and the value of each property of READY. Raises ProtocolError.
-
-    A property is 1 byte with the name's length, the name, 4 bytes with the value's length, and the value (RFC 37).
-    """
-    start = 0
+    """Yield the name, in lower case, and the value of each property of READY (RFC 37). Raises ProtocolError."""
+    start = 0  # of a property: 1 byte with the name's length, the name, 4 bytes with the value's length, the value
     while start < len(data):
         value_start = start + 1 + data[start] + 4
         end = value_start + int.from_bytes(data[value_start - 4 : value_start], "big")
@@ -115,10 +109,7 @@ class ZmtpConnection:
         return sum(map(len, self._parts)) + len(self._data) + filled + self.unsent_bytes
 
     def receive(self) -> list[list[memoryview]]:
-        """Read until a message is complete, at most READS times; return the frames of each complete message.
-
-        Raises ProtocolError, OSError if the peer is gone, and MemoryError.
-        """
+        """Read, at most READS times, till messages are complete; return their frames. Raises ProtocolError, OSError."""
         messages: list[list[memoryview]] = []
         with contextlib.suppress(BlockingIOError):
             for _ in range(READS):
@@ -134,7 +125,7 @@ class ZmtpConnection:
         return messages
 
     def _read_frames(self, messages: list[list[memoryview]]) -> None:
-        """Read once, process the complete frames, and keep the beginning of the next. Complete messages are appended."""
+        """Read once; process the complete frames, which may complete `messages`, and keep the start of the next."""
         data = self.peer.recv(READ_BYTES)
         if not data:
             raise ConnectionResetError
