@@ -29,7 +29,7 @@ from jetsel.zoo import Family, Model, Zoo, model_folders, scan
 
 @dataclass(frozen=True, eq=False)
 class ServedFamilies:
-    """The served families. edge_family: the one whose requests may use the edge server."""
+    """The served families by name. edge_family: name of the one whose requests may use the edge server."""
 
     families: dict[str, ConfiguredFamily]
     default_family: str
@@ -38,23 +38,23 @@ class ServedFamilies:
 
 @dataclass(frozen=True, eq=False)
 class Incumbent:
-    """The default policy and its calibration, None if none is in use.
+    """The default policy and calibration (None without one) that a new calibration would replace.
 
-    is_chosen: whether a calibration or the configuration chose the policy; a new candidate must then be better. models:
-    of the policy.
+    is_chosen: whether a calibration or the configuration chose the policy; a new policy must then be better.
     """
 
     policy: str
     calibration: Calibration | None = None
     is_chosen: bool = True
-    models: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()  # of the policy
 
 
 @dataclass(frozen=True)
 class FamilyCalibrations:
-    """One family's calibrations. models: None if only the owner's calibrations are left on disk.
+    """One family's calibrations: those that the owner installed below `folder`, and the one shipped with its models.
 
-    is_default: whether requests that name no family use this one. others: the other families.
+    models: None if only the owner's calibrations are left on disk. is_default: whether requests that name no family use
+    this one. others: the other families by name.
     """
 
     family: str
@@ -77,7 +77,7 @@ class FamilyCalibrations:
         return entries
 
     def entry(self, number: int | None) -> Installed:
-        """Return the calibration with this number: 0 for the shipped one, None for the current one."""
+        """Return the calibration of this number: 0 is the shipped, None the current one. Raises CalibrationError."""
         entries = self.entries()
         for entry in entries:
             if entry.is_current if number is None else entry.number == number:
@@ -91,7 +91,7 @@ class FamilyCalibrations:
         raise CalibrationError(f"family {self.family} has {missing}: name one of {numbers}")
 
     def incumbent(self) -> Incumbent:
-        """Return the current default policy and its calibration. A new policy must beat it.
+        """Return the current default policy and its calibration, with which a new calibration is compared.
 
         A calibration that needs models of the edge server is ignored. Raises CalibrationError if there are no models.
         """
@@ -117,6 +117,7 @@ class FamilyCalibrations:
         return self.models, served
 
     def _with_reason(self, entry: Installed) -> Installed:
+        """Return the entry, with the reason if the daemon would reject it."""
         if self.models is None or entry.calibration is None:
             return entry
         try:
@@ -128,20 +129,20 @@ class FamilyCalibrations:
 
 
 def number_text(number: int) -> str:
-    """Return a calibration's number as users see and type it."""
+    """Return a calibration's number as users read it."""
     return "0 (shipped)" if number == SHIPPED else str(number)
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One configuration, and the models in its folders."""
+    """One configuration, and `zoo`, the families and models in its folders."""
 
     config: Config
     zoo: Zoo
 
     @property
     def limits(self) -> Limits:
-        """The largest accepted image."""
+        """Limits of an accepted image in bytes and pixels."""
         return limits_of(self.config)
 
     @property
@@ -151,7 +152,7 @@ class Site:
 
     @property
     def broken(self) -> list[str]:
-        """Files in the models' folders that cannot be served, with the reason."""
+        """Files in the models' folders that cannot be served, as "path: reason"."""
         return [f"{item.path}: {item.reason}" for item in self.zoo.broken]
 
     def family(self, name: str | None) -> Family:
@@ -174,7 +175,7 @@ class Site:
             raise UnknownFamilyError("there are no models: see [models] in `jetsel config`")
         default = self.default_family if family is None or family in families else None
         name = family or default or ""
-        others = {other: one for other, one in families.items() if other != name}
+        others = {other_name: other for other_name, other in families.items() if other_name != name}
         folder = calibrations_folder(self.config.models)
         if name not in families and not installed.history(folder, name):
             raise UnknownFamilyError(f"there is no family {name}; found: {', '.join(families) or 'none'}")
@@ -183,8 +184,8 @@ class Site:
     def served(self, before: Mapping[str, CalibrationInUse] | None = None) -> ServedFamilies:
         """Return the served families.
 
-        before: family -> the calibration in use before a reload, kept if a new one is rejected. Raises ConfigError if
-        nothing can be served, or the configuration names a missing item.
+        before: by family, the calibration in use before a reload, kept if a new one is rejected. Raises ConfigError if
+        nothing can be served, or the configuration names a family, model or policy that does not exist.
         """
         names = served_families(self.zoo, self.config)
         if not names:
@@ -205,10 +206,10 @@ class Site:
 
 
 def open_site(config: Config) -> Site:
-    """Return the site of a configuration, with its models' folders read."""
+    """Read the models' folders of a configuration."""
     return Site(config, scan(model_folders(config.models)))
 
 
 def read_site(path: Path | None) -> Site:
-    """Return the site of the configuration that applies. path: the file named on the command line."""
+    """Read the configuration and its models' folders. path: the command line's file, None for the one that applies."""
     return open_site(locate_and_read(path))
