@@ -16,7 +16,7 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.features import extract
 from jetsel.policies import Decision, Policy, catalogue
 from jetsel.runtime import Driver, ModelQueue, RequestRun
-from jetsel.site.calibration_in_use import check
+from jetsel.site.calibration_in_use import check_fits
 from jetsel.wire import Classify
 from jetsel.zoo import Family, verify
 
@@ -52,7 +52,7 @@ class InProcess:
         names = [model.manifest.name for model in family.models]
         found = read(family.models[0].directory / "calibration")
         hashes = {model.manifest.name: model.manifest.identity for model in family.models}
-        check(found, family, hashes)
+        check_fits(found, family, hashes)
         self._family = family
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
         self._policy: Policy = catalogue(names, found)[policy or found.default_policy]

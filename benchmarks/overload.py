@@ -33,7 +33,7 @@ from jetsel.calibrate.record.photographs import find
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
 from jetsel.site import config_file
-from jetsel.site.configured import ConfiguredFamily, configured
+from jetsel.site.configured import ConfiguredFamily, configure_family
 from jetsel.zoo import scan
 
 PATTERNS = {"poisson": poisson, "bursts": bursts}
@@ -115,7 +115,7 @@ def main() -> None:
         target = f"[policy]\nlatency_target_ms = {args.target:g}\n"
         paced = running.enter_context(fitted_daemon(folder / "paced", args.models, target, folder / "now"))
         config = config_file.read(folder / "paced" / "jetsel.toml")
-        known = configured(family, config, is_default=True)
+        known = configure_family(family, config, is_default=True)
         setting = Setting(args, files, truth, known, known.defaults.policy)
         asking = running.enter_context(generator(files, folder))
         best_hz = _closed(setting, folder, served, asking)

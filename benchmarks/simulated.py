@@ -23,8 +23,8 @@ from jetsel.base.errors import JetselError
 from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.identity import TRUSTED
 from jetsel.daemon.pace import allowed_ms
-from jetsel.daemon.worker_pool import MOST_JOBS, share_of
-from jetsel.engines import CallerLimiter, Output
+from jetsel.daemon.worker_pool import MOST_JOBS, batch_share
+from jetsel.engines import Output, CallerLimiter
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.policies import Policy
 from jetsel.policies.deadline import Deadline
@@ -140,7 +140,7 @@ class Simulation:
         while not self._is_over:
             if self._jobs:
                 self._working += 1
-                share = share_of(len(self._jobs), self.device.workers - self._working + 1)
+                share = batch_share(len(self._jobs), self.device.workers - self._working + 1)
                 self._carry([self._jobs.popleft() for _ in range(share)])
                 self._working -= 1
                 if self._jobs:
@@ -194,7 +194,7 @@ class Simulation:
     def _allowed(self) -> Allowance:
         if isinstance(self.asked, Front | Deadline):
             admission, workers = self.admission, self.device.workers
-            return Allowance(allowed_ms(self.limit_ms, admission.in_queue, workers, admission.around_ms))
+            return Allowance(allowed_ms(self.limit_ms, admission.in_queue, workers, admission.overhead_ms))
         return ANYTHING
 
     def _started(self, request: Request, allowed: Allowance) -> RequestRun:
@@ -214,9 +214,9 @@ class Simulation:
         run = request.run
         assert run is not None
         models_ms = sum(ran.latency_ms / ran.batch for ran in run.ran)
-        of_limit = (request.ended_s - request.received_s) * 1e3 / self.limit_ms if request.was_near else None
+        limit_share = (request.ended_s - request.received_s) * 1e3 / self.limit_ms if request.was_near else None
         around_ms = self.device.times.around_ms
-        work = Work(around_ms + models_ms, models_ms, of_limit) if request.decision else None
+        work = Work(around_ms + models_ms, models_ms, limit_share) if request.decision else None
         self.admission.release(_LOAD, work)
 
     def run_ms(self, model: str) -> float:

@@ -33,7 +33,7 @@ from jetsel.gateway.limits import RequestLimits
 from jetsel.gateway.settings import GatewaySettings, read_token
 from jetsel.image import decode, model_input
 from jetsel.runtime.model_queue import predict
-from jetsel.site.calibration_in_use import choose
+from jetsel.site.calibration_in_use import choose_calibration
 from jetsel.site.site import Site, read_site
 from jetsel.zoo import Family, verify
 
@@ -129,7 +129,7 @@ class Ingress:
         config = site.config
         self._models, self._token, self._body_mb = models, token, config.server.max_image_mb * MOST_BATCH
         served = {model.manifest.name: model for model in self._family.models}
-        calibration = choose(self._family, served, config, None).calibration
+        calibration = choose_calibration(self._family, served, config, None).calibration
         self._temperatures = {} if calibration is None else calibration.temperatures
 
     def __serve_build_asgi_app__(self) -> ASGIApp:

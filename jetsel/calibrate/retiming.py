@@ -27,7 +27,7 @@ from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.calibrate.record.workers import Tell
 from jetsel.engines import Engine
 from jetsel.policies.registry import kinds_with
-from jetsel.site.calibration_in_use import check
+from jetsel.site.calibration_in_use import check_fits
 from jetsel.site.configured import limits_of
 from jetsel.zoo import Family, Model
 
@@ -61,7 +61,7 @@ def retime(
         identities=identities,
         decode_px=min(before.decode_px, family.decode_px),  # smaller if a fleet's plan omits the largest input
     )
-    check(previous, family, identities)
+    check_fits(previous, family, identities)
     tell("timing the models", 0, 1)
     limits = limits_of(config)
     shown = _picture(family.decode_px, limits)

@@ -204,10 +204,10 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     from jetsel.calibrate.retiming import retime
     from jetsel.cli.calibration import reload_daemon
     from jetsel.cli.terminal import ProgressOutput, milliseconds
-    from jetsel.site.calibration_in_use import shipped
+    from jetsel.site.calibration_in_use import find_shipped
 
     family, served = calibrations.served()
-    shipped_calibration = shipped(family)
+    shipped_calibration = find_shipped(family)
     if shipped_calibration is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
     before, folder = shipped_calibration.usable_calibration(), shipped_calibration.directory

@@ -158,7 +158,7 @@ def rollback(
     Nothing is deleted: use --to to return to a newer one.
     """
     from jetsel.artefact import installed
-    from jetsel.site.calibration_in_use import shipped
+    from jetsel.site.calibration_in_use import find_shipped
     from jetsel.site.site import read_site
 
     calibrations = read_site(config).calibrations(family)
@@ -167,7 +167,7 @@ def rollback(
     before = next((entry.number for entry in entries if entry.is_current), None)
     chosen = installed.rollback(calibrations.folder, calibrations.family, to, refused)
     if chosen is None and calibrations.models is not None:
-        chosen = shipped(calibrations.models)
+        chosen = find_shipped(calibrations.models)
     outcome = reload_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
     plain = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}

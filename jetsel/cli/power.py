@@ -25,7 +25,7 @@ def section(config: Path | None, sysfs: Path | None) -> Power:
 
     from jetsel.site import config_file
 
-    power = config_file.applied(config).power
+    power = config_file.locate_and_read(config).power
     return power if sysfs is None else msgspec.structs.replace(power, sysfs=str(sysfs.absolute()))
 
 

@@ -37,7 +37,7 @@ def serve(config: ConfigFile = None) -> None:
     status = 1
     try:
         # A reload locates the file again: the system's file may appear while the daemon runs.
-        status = run(file, lambda: config_file.applied(config), signals, lambda: config_file.locate(config))
+        status = run(file, lambda: config_file.locate_and_read(config), signals, lambda: config_file.locate(config))
     except Exception:  # a bug
         sys.excepthook(*sys.exc_info())
     logging.shutdown()

@@ -18,12 +18,12 @@ from jetsel.client.settings import (
     Options,
     R,
     RequestOptions,
+    box_results,
     classify_request,
     error_of,
     error_of_ended_connection,
-    outcomes,
-    result,
-    too_late,
+    reply_as,
+    timeout_error,
 )
 from jetsel.wire import (
     PROTOCOL_VERSION,
@@ -50,7 +50,7 @@ class ClosedError(NoReplyError):
 
 
 class Exchange:
-    """One connection in one running loop. The loop watches its descriptors, so there is no task to cancel.
+    """One connection in one event loop, and the calls that wait for its replies. The loop watches its descriptors.
 
     ZeroMQ's descriptors signal a change once, and any use of the socket may consume the signal. Therefore `pump` runs
     after every request, and repeats until the socket reports that nothing is left.
@@ -59,17 +59,17 @@ class Exchange:
     def __init__(self, link: DaemonConnection, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._link = link
-        self._waiting: dict[str, asyncio.Future[Reply]] = {}
-        self._unsent: deque[tuple[str, bytes, bytes | memoryview | None]] = deque()
+        self._waiting: dict[str, asyncio.Future[Reply]] = {}  # by request id
+        self._unsent: deque[tuple[str, bytes, bytes | memoryview | None]] = deque()  # request id, JSON, image
         self.is_open = True
         for descriptor in link.descriptors:
             loop.add_reader(descriptor, self.pump)
 
     async def ask(self, request_id: str, message: bytes, image: bytes | memoryview | None, attempts: Attempts) -> Reply:
-        """Send a request and return its reply. Raises NoDaemonError or NoReplyError. Cancelling drops the request."""
+        """Send a request and return its reply. Raises NoDaemonError, NoReplyError; a cancelled one is not sent."""
         future: asyncio.Future[Reply] = self.loop.create_future()
         self._waiting[request_id] = future
-        timer = self.loop.call_later(attempts.left_ms / 1e3, _fail, future, too_late(self._link, attempts))
+        timer = self.loop.call_later(attempts.left_ms / 1e3, _fail, future, timeout_error(self._link, attempts))
         self._unsent.append((request_id, message, image))
         self.pump()
         try:
@@ -79,7 +79,7 @@ class Exchange:
             self._waiting.pop(request_id, None)
 
     def close(self, reason: JetselError | None = None) -> None:
-        """Close the connection; waiting calls raise the reason."""
+        """Close the connection; waiting calls raise `reason`, or ClosedError for None."""
         if not self.is_open:
             return
         self.is_open = False
@@ -97,7 +97,7 @@ class Exchange:
         while self.is_open:
             can_receive, can_send = self._link.ready()
             if can_receive:
-                self._settle(self._link.receive())
+                self._deliver(self._link.receive())
             elif self._link.end is not None:
                 self.close(error_of_ended_connection(self._link))
             elif can_send and self._unsent:
@@ -107,8 +107,8 @@ class Exchange:
             else:
                 return
 
-    def _settle(self, frame: bytes | None) -> None:
-        """Pass a reply to the call that waits for it; drop it if that call has ended."""
+    def _deliver(self, frame: bytes | None) -> None:
+        """Pass a reply to the call that waits for it; drop it if that call has ended. Close after an invalid reply."""
         if frame is None:
             return
         try:
@@ -124,7 +124,7 @@ class Exchange:
             future.set_result(reply)
 
 
-def _fail(future: asyncio.Future[Reply], error: JetselError) -> None:
+def _fail(future: asyncio.Future[Reply], error: JetselError) -> None:  # unless its reply has come
     if not future.done():
         future.set_exception(error)
 
@@ -136,7 +136,7 @@ class AsyncClient(ClientSettings):
     It works in one event loop at a time. Leave the `async with`, or call `close`, before the loop ends.
     """
 
-    _exchange: Exchange | None = field(init=False, repr=False, default=None)
+    _exchange: Exchange | None = field(init=False, repr=False, default=None)  # None until the first call
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -178,7 +178,7 @@ class AsyncClient(ClientSettings):
         timeout_ms: float | None = None,
         **options: Unpack[RequestOptions],
     ) -> Answer | list[Answer | JetselError]:
-        """Like Client.classify. An array must not change until the answer arrives."""
+        """Return the answer, as Client.classify does. An array must not change until the answer arrives."""
         if boxes is not None and not len(boxes):
             return []
         if isinstance(image, str | os.PathLike):
@@ -187,7 +187,7 @@ class AsyncClient(ClientSettings):
             data, pixels = payload_of(image, channels, self.max_image_mb)
         request = classify_request(pixels, boxes, boxes_unit, options)
         if request.boxes is not None:
-            return outcomes(await self._ask(request, data, timeout_ms, Answers))
+            return box_results(await self._ask(request, data, timeout_ms, Answers))
         return await self._ask(request, data, timeout_ms, Answer)
 
     async def status(self, *, timeout_ms: float | None = None) -> StatusReply:
@@ -199,14 +199,15 @@ class AsyncClient(ClientSettings):
         return await self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
     async def _ask(
-        self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]
+        self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, expects: type[R]
     ) -> R:
+        """Send the request, again if errors allow it; return its reply of the type `expects`, or raise its error."""
         attempts = self._attempts(request, timeout_ms)
         while True:
             try:
                 exchange = self._open()
-                request_id, message = self._write(request, attempts)
-                return result(await exchange.ask(request_id, message, image, attempts), kind)
+                request_id, message = self._encode(request, attempts)
+                return reply_as(await exchange.ask(request_id, message, image, attempts), expects)
             except JetselError as error:
                 pause_s = attempts.pause_s(error) if self.retry else None
                 if pause_s is None:

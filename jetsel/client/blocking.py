@@ -17,11 +17,11 @@ from jetsel.client.settings import (
     Options,
     R,
     RequestOptions,
+    box_results,
     classify_request,
     error_of_ended_connection,
-    outcomes,
-    result,
-    too_late,
+    reply_as,
+    timeout_error,
 )
 from jetsel.wire import (
     PROTOCOL_VERSION,
@@ -48,8 +48,8 @@ class Client(ClientSettings):
     the daemon's errors as classes of jetsel.base.errors.
     """
 
-    _link: DaemonConnection | None = field(init=False, repr=False, default=None)
-    _turn: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
+    _link: DaemonConnection | None = field(init=False, repr=False, default=None)  # None until the first call
+    _call_lock: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
 
     def __enter__(self) -> Client:
         return self
@@ -62,7 +62,7 @@ class Client(ClientSettings):
 
     def close(self) -> None:
         """Close the connection after the call that another thread may be running. A later call connects again."""
-        with self._turn:
+        with self._call_lock:
             self._hang_up()
 
     @overload
@@ -101,7 +101,7 @@ class Client(ClientSettings):
         data, pixels = payload_of(image, channels, self.max_image_mb)
         request = classify_request(pixels, boxes, boxes_unit, options)
         if request.boxes is not None:
-            return outcomes(self._ask(request, data, timeout_ms, Answers))
+            return box_results(self._ask(request, data, timeout_ms, Answers))
         return self._ask(request, data, timeout_ms, Answer)
 
     def status(self, *, timeout_ms: float | None = None) -> StatusReply:
@@ -112,38 +112,39 @@ class Client(ClientSettings):
         """Make the daemon read its configuration, models and calibrations again; for administrators."""
         return self._ask(Reload(PROTOCOL_VERSION, ""), None, timeout_ms, Reloaded)
 
-    def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, kind: type[R]) -> R:
+    def _ask(self, request: Request, image: bytes | memoryview | None, timeout_ms: float | None, expects: type[R]) -> R:
+        """Send the request, again if errors allow it; return its reply of the type `expects`, or raise its error."""
         attempts = self._attempts(request, timeout_ms)
-        if not self._turn.acquire(timeout=max(attempts.left_ms, 0) / 1e3):
+        if not self._call_lock.acquire(timeout=max(attempts.left_ms, 0) / 1e3):
             raise NoReplyError("another thread used this client for the whole timeout: give each thread its own")
         try:
             while True:
                 try:
-                    return self._attempt(request, image, attempts, kind)
+                    return self._attempt(request, image, attempts, expects)
                 except JetselError as error:
                     pause_s = attempts.pause_s(error) if self.retry else None
                     if pause_s is None:
                         raise
                 time.sleep(pause_s)
         finally:
-            self._turn.release()
+            self._call_lock.release()
 
-    def _attempt(self, request: Request, image: bytes | memoryview | None, attempts: Attempts, kind: type[R]) -> R:
-        """Send the request once and return its reply; drop late replies to earlier requests."""
+    def _attempt(self, request: Request, image: bytes | memoryview | None, attempts: Attempts, expects: type[R]) -> R:
+        """Send the request once and return its reply; drop late replies to earlier requests. Raises its error."""
         link = self._open()
-        request_id, message = self._write(request, attempts)
+        request_id, message = self._encode(request, attempts)
         is_sent = link.send(message, image)
         while True:
             frame = link.receive()
             if frame is not None:
                 reply = decode_reply(frame)
-                if reply.id in (request_id, None):
-                    return result(reply, kind)
+                if reply.id in (request_id, None):  # None: a failure, as the daemon could not read the request
+                    return reply_as(reply, expects)
             elif link.end is not None:
                 self._hang_up()
                 raise error_of_ended_connection(link)
             elif attempts.left_ms <= 0:
-                raise too_late(link, attempts)
+                raise timeout_error(link, attempts)
             else:
                 link.wait(attempts.left_ms, to_send=not is_sent)
                 is_sent = is_sent or link.send(message, image)

@@ -26,10 +26,13 @@ End = Literal["refused", "lost"]
 
 
 class DaemonConnection:
-    """A connection that does not reconnect, so that ZeroMQ never sends a request twice."""
+    """One connection to the daemon. It does not reconnect, so that ZeroMQ never sends a request twice.
+
+    descriptors: two files for an event loop to watch; they become readable when `ready` or `end` may have changed.
+    """
 
     def __init__(self, endpoint: str) -> None:
-        """Connect to `endpoint`. Raises ConfigError if it is invalid, NoDaemonError if no descriptors are free."""
+        """Begin to connect to `endpoint`. Raises ConfigError if it is invalid, NoDaemonError if none can be opened."""
         self.endpoint = endpoint
         self._pid = os.getpid()  # a forked process must not use the socket; see `end`
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
@@ -50,18 +53,15 @@ class DaemonConnection:
             raise ConfigError(
                 f"{endpoint} is not an endpoint ({error.strerror}): use ipc:///path/of/the.sock, at most 107 characters"
             ) from None
-        self.descriptors = (_number(self._socket, zmq.FD), _number(self._monitor, zmq.FD))
+        self.descriptors = (_int_option(self._socket, zmq.FD), _int_option(self._monitor, zmq.FD))
         self._end: End | None = None
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def send(self, message: bytes, image: bytes | memoryview | None) -> bool:
-        """Send a request without waiting; return False if the daemon has not read earlier ones yet.
-
-        The empty first frame allows a proxy between this socket and the daemon to route the reply (ZeroMQ RFC 28).
-        """
-        try:
+        """Send a request without waiting; return False, without sending, if the daemon has not read earlier ones."""
+        try:  # the empty first frame lets a proxy between this socket and the daemon route the reply (ZeroMQ RFC 28)
             self._socket.send(b"", zmq.NOBLOCK | zmq.SNDMORE)
             self._socket.send(message, zmq.NOBLOCK | (0 if image is None else zmq.SNDMORE))
             if image is not None:
@@ -72,7 +72,7 @@ class DaemonConnection:
 
     def ready(self) -> tuple[bool, bool]:
         """Return whether there is a reply, and room to send. `descriptors` signal again only once both are False."""
-        events = _number(self._socket, zmq.EVENTS)
+        events = _int_option(self._socket, zmq.EVENTS)
         return bool(events & zmq.POLLIN), bool(events & zmq.POLLOUT)
 
     def receive(self) -> bytes | None:
@@ -85,20 +85,16 @@ class DaemonConnection:
 
     @property
     def end(self) -> End | None:
-        """How the connection ended, None while it works or is being made.
-
-        In a forked process it is lost: ZeroMQ's threads exist only in the parent, and any use of the socket would wait
-        for them for ever.
-        """
-        if self._pid != os.getpid():
+        """How the connection ended, None while it works or is being made."""
+        if self._pid != os.getpid():  # ZeroMQ's threads exist in the parent only: a forked child would wait forever
             return "lost"
-        if self._end is None and _number(self._monitor, zmq.EVENTS) & zmq.POLLIN:
+        if self._end is None and _int_option(self._monitor, zmq.EVENTS) & zmq.POLLIN:
             message = recv_monitor_message(self._monitor, zmq.NOBLOCK)
             self._end = "refused" if message["event"] == zmq.EVENT_CLOSED else "lost"
         return self._end
 
     def wait(self, timeout_ms: float, to_send: bool = False) -> None:
-        """Sleep until a reply (`to_send`: or room to send) may be there, the connection ends, or time is over."""
+        """Sleep until a reply may be there, `send` may succeed (to_send), the connection ends, or time is over."""
         self._poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if to_send else 0))
         self._poller.poll(math.ceil(max(timeout_ms, 0)))
 
@@ -110,7 +106,7 @@ class DaemonConnection:
             self._socket.close()
 
 
-def _number(socket: zmq.Socket[bytes], option: int) -> int:
+def _int_option(socket: zmq.Socket[bytes], option: int) -> int:
     return int(socket.getsockopt(option))
 
 
@@ -125,15 +121,15 @@ class CrowdedError(NoReplyError):
 
 
 class Attempts:
-    """The time limits of one call: `timeout_ms` for the whole call, `deadline_ms` for the answer."""
+    """The time limits of one call, and its retries. timeout_ms: for the whole call. deadline_ms: for the answer."""
 
     def __init__(self, timeout_ms: float, deadline_ms: float | None = None) -> None:
         self._began_s = time.monotonic()
         self.timeout_ms = timeout_ms
         self._deadline_ms = deadline_ms
         self._pause_s = FIRST_PAUSE_S
-        self._losses = 0
-        self._was_answered = False
+        self._losses = 0  # connections that ended before the reply
+        self._was_answered = False  # whether a daemon was there
 
     @property
     def left_ms(self) -> float:
@@ -148,8 +144,8 @@ class Attempts:
     def pause_s(self, error: JetselError) -> float | None:
         """Return the pause before the next attempt, doubled each time; None if the error is final.
 
-        An error is final if it does not say `retry`, no daemon was there from the start, the connection was lost too
-        often, or the next attempt would begin after the timeout or the deadline.
+        An error is final if it does not allow a retry, no daemon was there from the start, the connection was lost
+        over MOST_LOSSES times, or the next attempt would begin after the timeout or the deadline.
         """
         if not error.retry or (isinstance(error, NoDaemonError) and not self._was_answered):
             return None

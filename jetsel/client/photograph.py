@@ -1,4 +1,4 @@
-"""Converts an image of the caller (path, encoded bytes or array) to frame two and, if raw, its layout."""
+"""Converts a caller's image (path, encoded bytes or array) to a message's second frame and, if raw, its layout."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ Photograph = str | os.PathLike[str] | bytes | bytearray | memoryview | ArrayLike
 
 
 class Payload(NamedTuple):
-    """Frame two, and the layout for frame one; `pixels` is None if the image is encoded."""
+    """The image as the second frame of a request, and the layout of raw pixels, None if the image is encoded."""
 
     data: bytes | memoryview
     pixels: Pixels | None
 
 
 def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Payload:
-    """Return frame two, and the layout of raw pixels: (height, width[, 3]) uint8 in the order of `channels`.
+    """Return an image as it is sent. An array has the shape (height, width[, 3]), uint8, in the order of `channels`.
 
     Contiguous memory is not copied and must not change until the answer arrives. Raises OSError if a path is
     unreadable, BadImageError if an array is not an image, ImageTooLargeError.
     """
     if isinstance(image, str | os.PathLike):
         return _from_file(image, max_image_mb)
-    view = _view(image)
+    view = _contiguous(image)
     if 0 in (view.shape or ()):
         raise BadImageError("the image is empty: pass a whole file, or an array with pixels")
     if view.format not in ("B", "c"):
@@ -51,22 +51,22 @@ def payload_of(image: Photograph, channels: Channels, max_image_mb: float) -> Pa
         raise _too_large("the image", view.nbytes, max_image_mb)
     if view.ndim == 1:
         return Payload(view, None)
-    return Payload(view.cast("B"), _layout(view.shape or (), _order(image, channels)))
+    return Payload(view.cast("B"), _layout(view.shape or (), _channel_order(image, channels)))
 
 
 def _from_file(path: str | os.PathLike[str], max_image_mb: float) -> Payload:
-    """Return an encoded image; never read more than the limit."""
-    most = int(max_image_mb * MEGABYTE)
+    """Read an encoded image. Raises OSError, or ImageTooLargeError before more than the limit is read."""
+    max_bytes = int(max_image_mb * MEGABYTE)
     with open_regular(Path(path)) as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(most + 1)
-    if size > most:
+        data = file.read(max_bytes + 1)
+    if size > max_bytes:
         raise _too_large(str(path), size, max_image_mb)
     return Payload(data, None)
 
 
-def _view(image: Any) -> memoryview:
-    """Return contiguous rows of pixels; other layouts, such as crops or flipped views, are copied."""
+def _contiguous(image: Any) -> memoryview:
+    """Return the bytes or the pixels in contiguous memory; other layouts, such as flipped views, are copied."""
     if not isinstance(image, bytes | bytearray | memoryview) and not hasattr(image, "__array_interface__"):
         raise BadImageError(f"a {type(image).__name__} is not an image: pass a path, encoded bytes or a uint8 array")
     try:
@@ -80,7 +80,7 @@ def _view(image: Any) -> memoryview:
     return np.ascontiguousarray(image).data
 
 
-def _order(image: object, channels: Channels) -> Channels:
+def _channel_order(image: object, channels: Channels) -> Channels:
     """Return the order of the channels; an image that states its own, as Pillow's do, overrides `channels`."""
     bands = getattr(image, "getbands", None)
     if bands is not None:
@@ -101,8 +101,8 @@ def _layout(shape: tuple[int, ...], channels: Channels) -> Pixels:
     raise BadImageError(f"the array has the shape {shape}: pass one of shape (height, width, 3) or (height, width)")
 
 
-def _too_large(what: str, size: int, max_image_mb: float) -> ImageTooLargeError:
+def _too_large(name: str, size: int, max_image_mb: float) -> ImageTooLargeError:
     return ImageTooLargeError(
-        f"{what} has {size / MEGABYTE:.1f} MB and exceeds the limit of {max_image_mb:g} MB: send a smaller image, or "
+        f"{name} has {size / MEGABYTE:.1f} MB and exceeds the limit of {max_image_mb:g} MB: send a smaller image, or "
         "raise [server] max_image_mb of the daemon and max_image_mb of the client"
     )

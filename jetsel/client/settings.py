@@ -1,4 +1,4 @@
-"""Shared by both clients: their settings, the writing of requests, and the conversion of replies to results."""
+"""Shared by both clients: settings, the encoding of requests, and the conversion of replies to results or errors."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class Options(RequestOptions, total=False):
 class ClientSettings:
     """Settings of a client, which connects at the first call.
 
-    endpoint: ipc:///path; None: $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock. timeout_ms: default for a
-    whole call, including retries and pauses. max_image_mb: as the daemon's [server] max_image_mb; larger images are
-    rejected before sending. retry: whether to retry errors that say `retry` (busy, loading, a restart) within the
-    timeout.
+    endpoint: ipc:///path; None for the first of $JETSEL_ENDPOINT, the user's socket, /run/jetsel/jetsel.sock.
+    timeout_ms: default for a whole call, including retries and pauses. max_image_mb: limit of the daemon
+    (server.max_image_mb); larger images are rejected before sending. retry: whether to repeat a request within the
+    timeout after an error that may pass: the daemon is busy, loads or restarts.
     """
 
     endpoint: str | None = None
@@ -81,10 +81,10 @@ class ClientSettings:
         deadline_ms = request.deadline_ms if isinstance(request, Classify) else None
         return Attempts(self.timeout_ms if timeout_ms is None else timeout_ms, deadline_ms)
 
-    def _write(self, request: Request, attempts: Attempts) -> tuple[str, bytes]:
-        """Return frame one and its id. Each attempt has a new id, so that late replies are not confused.
+    def _encode(self, request: Request, attempts: Attempts) -> tuple[str, bytes]:
+        """Return a new request id, so that late replies to earlier attempts are dropped, and the request as JSON.
 
-        Raises DeadlineError if the deadline has passed, BadRequestError if frame one is too long for the daemon.
+        Raises DeadlineError if the deadline has passed, BadRequestError if the JSON is too long for the daemon.
         """
         request_id = f"{self._prefix}-{next(self._count)}"
         if isinstance(request, Classify) and request.deadline_ms is not None and request.deadline_ms > 0:
@@ -103,37 +103,37 @@ class ClientSettings:
         return DaemonConnection(find(self.endpoint))
 
 
-def result(reply: Reply, kind: type[R]) -> R:
-    """Return the reply if it has the expected type. Raises the error in a Failure."""
-    if isinstance(reply, kind):
+def reply_as(reply: Reply, expects: type[R]) -> R:
+    """Return the reply if it has this type. Raises the error of a Failure, BadRequestError for any other reply."""
+    if isinstance(reply, expects):
         return reply
     if isinstance(reply, Failure):
         raise error_of(reply)
-    raise BadRequestError(f"the peer replied to {kind.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
+    raise BadRequestError(f"the peer replied to {expects.__name__} with {type(reply).__name__}: is it a jetsel daemon?")
 
 
 def classify_request(
     pixels: Pixels | None, boxes: BoxesXywh | None, unit: Literal["pixels", "shares"], options: RequestOptions
 ) -> Classify:
-    """Return the request for an image, without its id. Raises TypeError for unknown options."""
-    carried = None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
-    return Classify(PROTOCOL_VERSION, "", pixels=pixels, boxes=carried, **options)
+    """Return the request for an image, with an empty id. unit: of the boxes. Raises TypeError for unknown options."""
+    wire_boxes = None if boxes is None else Boxes(unit, [[float(value) for value in box] for box in boxes])
+    return Classify(PROTOCOL_VERSION, "", pixels=pixels, boxes=wire_boxes, **options)
 
 
-def outcomes(reply: Answers) -> list[Answer | JetselError]:
-    """Return an answer or an error for each box."""
-    return [one if isinstance(one, Answer) else error_of(one) for one in reply.answers]
+def box_results(reply: Answers) -> list[Answer | JetselError]:
+    """Return the answer, or the error that is not raised, for each box."""
+    return [answer if isinstance(answer, Answer) else error_of(answer) for answer in reply.answers]
 
 
 def error_of(failure: Failure) -> JetselError:
-    """Return the daemon's error in its class; an unknown code is kept with its `retry`."""
+    """Return the daemon's failure as an exception: of its code's class, or a JetselError if the code is unknown."""
     error = BY_CODE.get(failure.code, JetselError)(failure.message)
     error.code, error.retry = failure.code, failure.retry
     return error
 
 
 def error_of_ended_connection(link: DaemonConnection) -> NoDaemonError | NoReplyError:
-    """Return the error for a connection that has ended."""
+    """Return the error for a connection that ended: why it was refused, or NoReplyError if it was lost later."""
     if link.end == "refused":
         return why_absent(link.endpoint) or CrowdedError(
             f"the daemon at {link.endpoint} did not accept this client: too many clients connect at once; see the "
@@ -145,7 +145,7 @@ def error_of_ended_connection(link: DaemonConnection) -> NoDaemonError | NoReply
     )
 
 
-def too_late(link: DaemonConnection, attempts: Attempts) -> NoReplyError:
+def timeout_error(link: DaemonConnection, attempts: Attempts) -> NoReplyError:
     """Return the error for a call whose timeout is over."""
     return NoReplyError(
         f"the daemon at {link.endpoint} did not answer within {attempts.timeout_ms:g} ms: "

@@ -1,4 +1,4 @@
-"""Admission of requests: counts requests, bytes and pixels in the queue, and estimates the time that they take."""
+"""Admits requests to the queue within its limits, and refuses those that would miss their deadline or target."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from jetsel.base.config import ServerSettings
 from jetsel.base.errors import BusyError, DeadlineError, ImageTooLargeError, OverLimitError
 from jetsel.daemon.identity import TRUSTED
 
-MEMORY = 0.05  # weight of a new value in the running means of a request's work: they follow the last twenty or so
-MOST_LATE = 0.1  # share of the answers admitted near their limit that may be late: the margin grows until no more are
-WAY = 0.1  # share of a limit for the way to the daemon and back, which it cannot measure
-MOST_MARGIN = 0.7  # largest share of a limit that is kept free
-NEAR = 0.8
+NEW_WEIGHT = 0.05  # weight of a new value in the running means of a request's work: they follow the last twenty or so
+TOLERATED_LATE = 0.1  # share of answers admitted near their limit that may be late: with more, the margin grows
+TRANSPORT_SHARE = (
+    0.1  # share of a limit (a deadline or latency target) for the way to the daemon and back, which it cannot measure
+)
+LARGEST_MARGIN = 0.7  # largest share of a limit that is kept free
+NEAR_LIMIT = 0.8
 """Share of a limit, less the margin, from which a request is admitted near it. Only these correct the margin: it cannot
 make the others earlier. If they counted, a machine whose times vary would refuse most of what it can answer in time."""
 FORGET_S = 60.0  # time constant: a third of the margin is left after this time without an answer that had a limit
 
 
 class Load(NamedTuple):
-    """What one request holds from its admission to its answer."""
+    """What one request counts toward the queue's limits, from its admission to its answer."""
 
     client: str
     size_bytes: int
@@ -32,14 +34,15 @@ class Load(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Time that one answer took of a worker, in all and for its models.
+    """Time of a worker thread for one answer: in all, and for running models.
 
-    of_limit: its share of the limit; None if it had none, or was not admitted near it.
+    limit_share: time from its arrival to its answer, divided by its limit (deadline or latency target); above 1 it was
+    late. None if it had no limit, or was not admitted near it.
     """
 
     busy_ms: float
     models_ms: float
-    of_limit: float | None = None
+    limit_share: float | None = None
 
 
 class Admission:
@@ -55,29 +58,31 @@ class Admission:
         self._workers = workers
         self._now = now
         self._models_ms: float | None = None  # running mean for one answer
-        self.around_ms = 0.0  # running mean of a worker's time for an answer besides its models, such as decoding
-        self._margin = 0.0  # share of a limit that is kept free, at the last answer that had one
+        self.overhead_ms = 0.0  # running mean of a worker's time for an answer besides its models, such as decoding
+        self._margin = 0.0  # share of a limit that is kept free, at the last answer that corrected it
         self._margin_s = 0.0  # time of that answer
-        self._full_since_s: float | None = None  # since when the queue holds work for all workers; None: not
-        self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()
+        self._full_since_s: float | None = (
+            None  # last answer with work for all workers in the queue; None if idle since
+        )
+        self._unlimited = TRUSTED if limits.client_requests is None else frozenset[str]()  # clients
         self._most_of_client = limits.client_requests or max(1, limits.queue_requests // 2)
-        self._of_client: Counter[str] = Counter()
+        self._requests_by_client: Counter[str] = Counter()
         self.in_queue = 0
         self.queued_bytes = 0
         self.queued_pixels = 0
 
     def check(self, load: Load) -> None:
-        """Raise the errors of `admit`, except for deadlines; the load's pixels may be 0 while they are unknown."""
-        limits, of_client = self.limits, self._of_client[load.client]
+        """Raise the errors of `admit` except DeadlineError; the load's pixels may be 0 while they are unknown."""
+        limits, client_requests = self.limits, self._requests_by_client[load.client]
         if load.size_bytes > limits.queue_mb * 1e6 or load.pixels > limits.queue_megapixels * 1e6:
             raise ImageTooLargeError(
                 f"the image and its boxes have {load.size_bytes / 1e6:.1f} MB and {load.pixels / 1e6:.1f} megapixels, "
                 f"and the whole queue may have {limits.queue_mb:g} MB and {limits.queue_megapixels:g} megapixels: send "
                 "a smaller image, or fewer boxes at a time, or raise server.queue_mb or server.queue_megapixels"
             )
-        if of_client >= self._most_of_client and load.client not in self._unlimited:
+        if client_requests >= self._most_of_client and load.client not in self._unlimited:
             raise OverLimitError(
-                f"{load.client} has {of_client} requests under way, and its limit is {self._most_of_client} "
+                f"{load.client} has {client_requests} requests under way, and its limit is {self._most_of_client} "
                 "(server.client_requests): send again when one of them is answered"
             )
         if (
@@ -95,19 +100,19 @@ class Admission:
         self,
         load: Load | None,
         deadline_ms: float | None,
-        floor_ms: float,
+        least_models_ms: float,
         loading_ms: float = 0.0,
         *,
         target_ms: float | None = None,
         adapts: bool = False,
-        since_ms: float = 0.0,
+        waited_ms: float = 0.0,
     ) -> bool:
-        """Count a request in; return whether its expected time is near its limit. `release` counts it out.
+        """Admit a request: count its load until `release`, and return whether its expected time is near its limit.
 
-        load: None for a box of a message that is counted already. since_ms: time since it arrived. floor_ms: the least
-        inference time of any path that its policy may take. loading_ms: time to load its model meanwhile. target_ms:
-        latency target, used if deadline_ms is None. adapts: the policy takes less time if many wait, so the requests
-        ahead are estimated at floor_ms too.
+        load: None for a further box of a message that is counted already. waited_ms: time since the message arrived.
+        least_models_ms: shortest inference time among the models with which its policy may begin. loading_ms: time to
+        load such a model meanwhile. target_ms: latency target, used if deadline_ms is None. adapts: the policy uses
+        cheaper models if many requests wait, so that the requests ahead are estimated at least_models_ms, too.
         Raises OverLimitError if the client has reached its limit, BusyError if the queue is full or no path can meet
         the target, DeadlineError if no path can meet the deadline, ImageTooLargeError if the queue can never hold it.
         """
@@ -115,35 +120,35 @@ class Admission:
             if load is not None:
                 self.check(load)
             limit_ms = target_ms if deadline_ms is None else deadline_ms
-            is_near = False
+            is_near_limit = False
             if limit_ms is not None:
                 ahead = self.in_queue - self._workers + (load is not None)
-                queue_ms, around_ms, margin_ms = since_ms, 0.0, 0.0
-                if ahead > 0:  # a free worker starts at once, and only an answer corrects the means
-                    models_ms = floor_ms if adapts or self._models_ms is None else self._models_ms
-                    around_ms, margin_ms = self.around_ms, limit_ms * self._faded_margin(self._now())
-                    queue_ms += ahead * (around_ms + models_ms) / self._workers
-                expected_ms = max(queue_ms, loading_ms) + around_ms + floor_ms
+                queue_ms, overhead_ms, margin_ms = waited_ms, 0.0, 0.0
+                if ahead > 0:  # otherwise a worker is free: admit, as wrong means are corrected by answers alone
+                    models_ms = least_models_ms if adapts or self._models_ms is None else self._models_ms
+                    overhead_ms, margin_ms = self.overhead_ms, limit_ms * self._faded_margin(self._now())
+                    queue_ms += ahead * (overhead_ms + models_ms) / self._workers
+                expected_ms = max(queue_ms, loading_ms) + overhead_ms + least_models_ms
                 if expected_ms + margin_ms > limit_ms:
-                    takes_ms = {"queue": queue_ms, "loading the model": loading_ms, "inference": floor_ms}
-                    takes_ms |= {"other work": around_ms, "margin as answers came late": margin_ms}
-                    raise _late(limit_ms, takes_ms, is_target=deadline_ms is None)
-                is_near = ahead > 0 and expected_ms > NEAR * (limit_ms - margin_ms)
+                    takes_ms = {"queue": queue_ms, "loading the model": loading_ms, "inference": least_models_ms}
+                    takes_ms |= {"other work": overhead_ms, "margin as answers came late": margin_ms}
+                    raise _late_error(limit_ms, takes_ms, is_target=deadline_ms is None)
+                is_near_limit = ahead > 0 and expected_ms > NEAR_LIMIT * (limit_ms - margin_ms)
             if load is not None:
-                self._of_client[load.client] += 1
+                self._requests_by_client[load.client] += 1
                 self.in_queue += 1
                 self.queued_bytes += load.size_bytes
                 self.queued_pixels += load.pixels
-            return is_near
+            return is_near_limit
 
     def release(self, load: Load | None, work: Work | None) -> None:
-        """Count a request out. work: None if it failed. load: None if other boxes of its message are not answered."""
+        """Free what `admit` counted (load: None while the message has boxes left). work: None if the request failed."""
         now_s = self._now()
         with self._lock:
             if load is not None:
-                self._of_client[load.client] -= 1
-                if not self._of_client[load.client]:
-                    del self._of_client[load.client]  # forget clients without requests
+                self._requests_by_client[load.client] -= 1
+                if not self._requests_by_client[load.client]:
+                    del self._requests_by_client[load.client]  # forget clients without requests
                 self.in_queue -= 1
                 self.queued_bytes -= load.size_bytes
                 self.queued_pixels -= load.pixels
@@ -152,30 +157,31 @@ class Admission:
             self._full_since_s = now_s if self.in_queue >= self._workers else None
 
     def _learn(self, work: Work, now_s: float) -> None:
-        """Update the means and the margin with one answer.
+        """Update the margin and the mean times with one answer.
 
-        While all workers are busy, the time between two answers counts as work. It includes what no stage measures:
-        reading the socket, refusing others, replying, and waiting for a processor.
+        The margin's steps balance if TOLERATED_LATE of the answers are late. While all workers are busy, the time
+        between two answers counts as work. It includes what no stage measures: reading the socket, refusing others,
+        replying, and waiting for a processor.
         """
-        if work.of_limit is not None:
-            step = 1 - MOST_LATE if work.of_limit > 1 - WAY else -MOST_LATE
-            self._margin = min(MOST_MARGIN, max(0.0, self._faded_margin(now_s) + MEMORY * step))
+        if work.limit_share is not None:
+            step = 1 - TOLERATED_LATE if work.limit_share > 1 - TRANSPORT_SHARE else -TOLERATED_LATE
+            self._margin = min(LARGEST_MARGIN, max(0.0, self._faded_margin(now_s) + NEW_WEIGHT * step))
             self._margin_s = now_s
         spent_ms = work.busy_ms if self._full_since_s is None else (now_s - self._full_since_s) * 1e3 * self._workers
         if self._models_ms is None:
-            self._models_ms, self.around_ms = work.models_ms, max(0.0, work.busy_ms - work.models_ms)
+            self._models_ms, self.overhead_ms = work.models_ms, max(0.0, work.busy_ms - work.models_ms)
             return
-        self._models_ms += (work.models_ms - self._models_ms) * MEMORY
-        self.around_ms = max(0.0, self.around_ms + (spent_ms - work.models_ms - self.around_ms) * MEMORY)
+        self._models_ms += (work.models_ms - self._models_ms) * NEW_WEIGHT
+        self.overhead_ms = max(0.0, self.overhead_ms + (spent_ms - work.models_ms - self.overhead_ms) * NEW_WEIGHT)
 
     def _faded_margin(self, now_s: float) -> float:
         """Return the margin now; it fades while no answer has a limit, because refusals do not correct it."""
         return self._margin * math.exp((self._margin_s - now_s) / FORGET_S)
 
 
-def _late(limit_ms: float, takes_ms: dict[str, float], *, is_target: bool) -> BusyError | DeadlineError:
-    """Return the error for a request that would be late. takes_ms: expected times by name."""
-    words = "expected: " + ", ".join(f"{what} {ms:.1f} ms" for what, ms in takes_ms.items() if ms)
+def _late_error(limit_ms: float, takes_ms: dict[str, float], *, is_target: bool) -> BusyError | DeadlineError:
+    """Return the error for a request that would miss its latency target or deadline. takes_ms: expected times."""
+    words = "expected: " + ", ".join(f"{name} {ms:.1f} ms" for name, ms in takes_ms.items() if ms)
     if is_target:
         return BusyError(
             f"no operating point can answer within the latency target of {limit_ms:g} ms ({words}): send again later, "

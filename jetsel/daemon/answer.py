@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jetsel import image
 from jetsel.base.errors import BusyError, InternalError, JetselError, NoMemoryError, OverLimitError
 from jetsel.base.events import event
-from jetsel.daemon.deciding import why
+from jetsel.daemon.deciding import policy_reason
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
 from jetsel.policies import Decision
@@ -20,11 +20,15 @@ from jetsel.runtime import RequestRun
 from jetsel.wire import PROTOCOL_VERSION, Answer, Explanation, Failure, Ranked
 
 
-def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) -> Answer:
-    """Build the answer from the decision of the job's policy."""
+def build_answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) -> Answer:
+    """Return the answer to a job.
+
+    run: the models that ran for it, and its times, which this completes. decision: what its policy returned. metering:
+    estimates the energy, and reports how the board differs from its state at the calibration.
+    """
     photograph = job.photograph
     assert photograph is not None
-    top = _ranked(job, decision.prediction.probabilities)
+    top = _top_labels(job, decision.prediction.probabilities)
     differing = metering.out_of_conditions(job.family.name)
     energy_mj, energy_reason = metering.estimate(job.family, job.policy, run, differing)
     stages = run.stages
@@ -57,8 +61,8 @@ def answer(job: Job, run: RequestRun, decision: Decision, metering: Metering) ->
     )
 
 
-def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
-    """Return the top-k labels; equal probabilities are sorted by class number."""
+def _top_labels(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
+    """Return the request's top-k labels; probabilities: (classes,). Equal ones are sorted by class number."""
     labels = job.family.on_disk.labels
     order = (-probabilities).argsort(kind="stable")[: job.message.top_k]
     return [
@@ -70,6 +74,7 @@ def _ranked(job: Job, probabilities: NDArray[np.float32]) -> list[Ranked]:
 def _explanation(
     job: Job, decision: Decision, run: RequestRun, photograph: image.Photograph, metering: Metering
 ) -> Explanation:
+    """Return the details that a request with `explain` gets: features, steps, reasons and the power budget."""
     height, width = photograph.bgr.shape[:2]
     steps = [f"{one.model}: {one.because} ({one.confidence:.3f} confident)" for one in run.ran]
     features = None
@@ -81,7 +86,7 @@ def _explanation(
         steps=[*steps, decision.because],
         decoded_width_px=width,
         decoded_height_px=height,
-        policy_because=why(job.family, job.message, job.policy),
+        policy_because=policy_reason(job.family, job.message, job.policy),
         objective=job.family.objective,
         budget=metering.budget.status,
     )
@@ -130,8 +135,8 @@ def warn_of_limit(error: JetselError, client: str) -> None:
         log.warning("a client is at its limit: %s", error, extra=event("client-over-limit", client=client))
 
 
-def unexpected(error: Exception, request_id: str | None) -> JetselError:
-    """Log an exception that is not a JetselError, and return the error for the client."""
+def log_unexpected(error: Exception, request_id: str | None) -> JetselError:
+    """Log an exception that is no JetselError; return the error for the client: NoMemoryError or InternalError."""
     if isinstance(error, MemoryError) or (isinstance(error, cv2.error) and error.code == NO_MEMORY):
         shortage = NoMemoryError(
             "memory ran out while this image was processed: send it again later, or send a smaller one; or raise the "

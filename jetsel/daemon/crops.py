@@ -19,30 +19,30 @@ from jetsel.image import Photograph, crop, pixels_of_box
 from jetsel.wire import PROTOCOL_VERSION, Answer, Answers, Boxes, Failure, failure
 
 AT_ONCE = 2
-MOST_SHARE = 1.5  # of a side: a box may reach over the image's border
+LARGEST_SHARE = 1.5  # of a side: a box may reach over the image's border
 
 
 class Crops:
-    """State that the jobs of one message share. Any thread may call.
+    """What the jobs of one message with boxes share: the decoded image, and the replies so far. Any thread may call.
 
-    left: numbers of the boxes that are not admitted yet. in_work: number of boxes in the queue or in work. lock: guards
-    all fields; a thread holds it while it decodes the image, because the other jobs wait for that too.
+    not_admitted: numbers of the boxes that are not in the queue yet. admitted_count: boxes in the queue or in work.
+    lock: guards all fields; a thread holds it while it decodes the image, because the other jobs wait for that too.
     """
 
     def __init__(self, request_id: str, boxes: Boxes, admit: Callable[..., object]) -> None:
-        """admit: raises an error if a box cannot be in time, as Admission.admit does."""
+        """admit: Admission.admit for a further box; it raises an error if the box would be late."""
         self._id = request_id
         self.boxes = boxes
         self.admit = admit
-        self.left = deque(range(1, len(boxes.xywh)))
-        self.in_work = 1
+        self.not_admitted = deque(range(1, len(boxes.xywh)))
+        self.admitted_count = 1
         self.lock = threading.RLock()
         self._photograph: Photograph | None = None
         self._error: JetselError | None = None  # why the image could not be decoded
         self._replies: dict[int, Answer | Failure] = {}
 
-    def whole(self, decode: Callable[[], Photograph]) -> Photograph:
-        """Return the whole image, decoded by the first job that needs it; raises the error of `decode` at each call."""
+    def decode_once(self, decode: Callable[[], Photograph]) -> Photograph:
+        """Return the whole image. The first call decodes it; if that fails, each call raises the error of `decode`."""
         with self.lock:
             if self._error is not None:
                 raise copy.copy(self._error)
@@ -54,10 +54,10 @@ class Crops:
                     raise
             return self._photograph
 
-    def answered(self, number: int, reply: Answer | Failure) -> Answers | Failure | None:
-        """Note the reply to a box; return the reply to the message if this was its last box, else None.
+    def add_reply(self, number: int, reply: Answer | Failure) -> Answers | Failure | None:
+        """Add the reply to a box; return the reply to the message if no box is left, else None.
 
-        If the image itself cannot be decoded, the message gets one failure instead of one for each box.
+        number: the box's index, from 0. If the image cannot be decoded, the reply is one failure for all boxes.
         """
         with self.lock:
             self._replies[number] = reply
@@ -68,31 +68,31 @@ class Crops:
             return Answers(PROTOCOL_VERSION, self._id, [self._replies[i] for i in range(len(self._replies))])
 
 
-def pixels_of(boxes: Boxes, width_px: int, height_px: int) -> int:
-    """Return the number of pixels in all boxes, the larger one of both orientations that the image may have."""
+def pixels_in_boxes(boxes: Boxes, width_px: int, height_px: int) -> int:
+    """Return the number of pixels in all boxes of an image of this size, or of it turned by EXIF, if that has more."""
     pixels = [0, 0]
-    for (way, size_px), box in product(enumerate([(width_px, height_px), (height_px, width_px)]), boxes.xywh):
-        with contextlib.suppress(BadRequestError):  # this error will be the reply to the box
+    for (i, size_px), box in product(enumerate([(width_px, height_px), (height_px, width_px)]), boxes.xywh):
+        with contextlib.suppress(BadRequestError):  # an invalid box counts nothing: its reply will be this error
             left, top, right, bottom = pixels_of_box(box, boxes.unit, *size_px)
-            pixels[way] += (right - left) * (bottom - top)
+            pixels[i] += (right - left) * (bottom - top)
     return max(pixels)
 
 
 @dataclass(frozen=True)
 class Crop:
-    """One box of a message. number: its index, from 0."""
+    """One box of a message: its index `number`, from 0, and what it shares with the other boxes."""
 
     crops: Crops
     number: int
 
     def photograph(self, decode: Callable[[], Photograph]) -> Photograph:
-        """Return the image inside the box; raises what `decode` raises, and BadRequestError for an invalid box."""
+        """Return the image inside the box. Raises what `decode` raises, and BadRequestError for an invalid box."""
         boxes = self.crops.boxes
         box = boxes.xywh[self.number]
-        whole, sides = self.crops.whole(decode), [abs(value) for value in box if value is not None]
+        whole, sides = self.crops.decode_once(decode), [abs(value) for value in box if value is not None]
         if boxes.unit == "pixels" and max(sides, default=2) <= 1:
             other = "shares"
-        elif boxes.unit == "shares" and max(sides, default=0) > MOST_SHARE:
+        elif boxes.unit == "shares" and max(sides, default=0) > LARGEST_SHARE:
             other = "pixels"
         else:
             return crop(whole, box, boxes.unit)

@@ -1,4 +1,4 @@
-"""Assembles the daemon's parts; answers requests that have no image; offers what the lifecycle calls."""
+"""Builds the daemon's parts, answers requests that have no image, and has what the lifecycle (`run.py`) calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from jetsel.wire import Status
 
 log = logging.getLogger("jetsel.models")
 
-IDLE_LOOK_S = 1.0
+IDLE_LOOK_S = 1.0  # interval between checks for idle models
 
 
 def unload_idle(current: CurrentSnapshot, stopping: threading.Event) -> None:
@@ -56,17 +56,17 @@ def unload_idle(current: CurrentSnapshot, stopping: threading.Event) -> None:
 
 
 def _unload(queue: ModelQueue, since_s: float) -> bool:
-    """Unload an idle model; return whether it was idle: no run waits, and only the watchdog's probe used it."""
+    """Unload a model that no request has used since since_s (time.monotonic()); return whether it was unloaded."""
     engine = queue.engine
     if not isinstance(engine, OnDemandEngine) or queue.waiting:
         return False
-    if max(engine.loaded_s, queue.times.run.seen_s) > since_s:
+    if max(engine.loaded_s, queue.times.run.seen_s) > since_s:  # the watchdog's probe does not count
         return False
     return engine.unload()
 
 
 class Dispatcher:
-    """Puts the daemon's parts together, and answers or forwards every message that is not a classify request."""
+    """Builds the daemon's parts, and answers `status` and `reload`; its pipeline answers classify requests."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Dispatcher:
         notifier: Notifier,
         locate: Callable[[], Path | None] = lambda: None,
     ) -> None:
-        """reread: returns the configuration for a reload. locate: returns the path of the file that it reads."""
+        """reread: reads the configuration again, for a reload. locate: returns its path, None if it has no file."""
         self._port = port
         self._notifier = notifier
         self._tally = Tally()
@@ -88,7 +88,7 @@ class Dispatcher:
         self._probe = Probe(self.current, backends, self._begin_probe)
         self._watchdog = Watchdog(notifier.watchdog_s, notifier.watchdog, self._probe.ask, backends.waiting_threads)
         self.pipeline = Pipeline(
-            self.current, self._admission, self._tally, metering, port.send, self._serve, self._probe.over
+            self.current, self._admission, self._tally, metering, port.send, self._serve, self._probe.note_outcome
         )
         self.workers = WorkerPool(port, self.pipeline, self._watchdog, snapshot.workers)
         snapshot.timers.wake = self.workers.wake
@@ -104,7 +104,7 @@ class Dispatcher:
         self.workers.put_in_front(probe)
 
     def _serve(self, message: Message, request: Status | ReloadRequest) -> None:
-        """Answer a status request, or queue a reload, which replies when it has ended."""
+        """Answer a status request, or queue a reload, which replies when it has ended, if the sender may reload now."""
         if isinstance(request, Status):
             self.pipeline.reply(message.route, self._reporter.reply(request.id, self.workers.waiting))
             return
@@ -113,12 +113,10 @@ class Dispatcher:
             raise LoadingError("the models are still loading: reload when they have loaded")
         if self.current.is_closed:
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
-        self.reloads.ask((message.route, request))
-
-    # For the lifecycle.
+        self.reloads.request((message.route, request))
 
     def progress(self, words: str, patience_s: float) -> None:
-        """Note how far loading is, and report to the service manager that the next report comes within patience_s."""
+        """Note how far loading is, and ask the service manager to wait patience_s for the next such report."""
         self.current.progress = words
         self._notifier.progress(words, patience_s)
 
@@ -141,10 +139,7 @@ class Dispatcher:
         return self._admission.in_queue == 0 and self._port.is_quiet
 
     def give_up(self, patience_s: float) -> int:
-        """Wait for each thread's current job, at most patience_s in all, then fail the remaining requests.
-
-        Return how many requests failed.
-        """
+        """Let threads end their jobs, for at most patience_s; then fail the other requests and return their number."""
         self.workers.stop(patience_s)
         given_up = self.pipeline.give_up()
         self.reloads.give_up(patience_s)

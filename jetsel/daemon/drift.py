@@ -1,4 +1,4 @@
-"""Drift: compares recent images and confidences with those of a family's calibration."""
+"""Drift: compares recent images and confidences with those of a family's calibration, whose thresholds age."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jetsel.wire import Answer
 from jetsel.wire.status import ConfidenceShift, DriftStatus, RefusalShift
 
 KEPT = 500  # Number of recent images and confidences that are compared
-FEWEST = 200  # with ten bins, chance alone makes an index of some 9 / 200 = 0.045
+FEWEST = 200  # that are compared; with ten bins, chance alone makes an index of some 9 / 200 = 0.045
 SIGNIFICANT = 0.25
 """A population stability index above it is a significant change, see `stability_index`. The highest index of all
 features counts, not the median: a gamma of 2 moves 4 of 29 features, to 2, and the median from 0.05 to 0.08
@@ -27,21 +27,21 @@ HINT = "recalibrate on recent images: jetsel calibrate IMAGES"
 
 
 class Drift:
-    """Recent images and confidences of one family, compared with its calibration. Any thread may call."""
+    """Keeps the last KEPT images' features and models' confidences of one family. Any thread may call."""
 
     def __init__(self, expected: ExpectedStatistics, default: str, features_px: int) -> None:
-        """default: the policy under which the expected confidences were recorded."""
+        """default: policy whose answers' confidences are compared. features_px: size at which features are computed."""
         self._expected = expected
         self._default = default
         self._features_px = features_px
         self._lock = threading.Lock()
         self._answers = 0
-        self._bins: deque[list[int]] = deque(maxlen=KEPT)
-        self._doubts: deque[tuple[bool, float]] = deque(maxlen=KEPT)  # and its expected probability
+        self._bins: deque[list[int]] = deque(maxlen=KEPT)  # of each image, the bin of each feature
+        self._doubts: deque[tuple[bool, float]] = deque(maxlen=KEPT)  # in doubt?, and its expected probability
         self._confidences: dict[str, deque[float]] = {model: deque(maxlen=KEPT) for model in expected.confidences}
 
-    def answered(self, policy: str, reply: Answer, every: int) -> bool:
-        """Note the models' confidences; return whether to check this image: True for every Nth, never if 0."""
+    def add_answer(self, policy: str, reply: Answer, every: int) -> bool:
+        """Add the models' confidences; return whether to call `add_image`: for one of `every` answers, never if 0."""
         with self._lock:
             self._answers += 1
             if policy == self._default:
@@ -50,13 +50,13 @@ class Drift:
                         self._confidences[ran.model].append(ran.confidence)
             return every > 0 and self._answers % every == 0
 
-    def count_doubt(self, answered: float, *, is_in_doubt: bool) -> None:
-        """Note whether an answer with a promise was in doubt. answered: calibrated share of answers not in doubt."""
+    def count_doubt(self, expected_answered: float, *, is_in_doubt: bool) -> None:
+        """Add whether an answer with a promise was in doubt. expected_answered: calibrated share without doubt."""
         with self._lock:
-            self._doubts.append((is_in_doubt, 1 - answered))
+            self._doubts.append((is_in_doubt, 1 - expected_answered))
 
-    def look(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
-        """Compute and note the features of an answered image. data: the bytes that it was decoded from."""
+    def add_image(self, photograph: image.Photograph, data: memoryview, limits: image.Limits) -> None:
+        """Compute the features of an answered image, and add their bins. data: the bytes that it was decoded from."""
         view = image.to_area(photograph, data, limits, self._features_px)
         size_px = photograph.width_px, photograph.height_px
         features = dict(zip(NAMES, extract(view.bgr, NAMES, self._features_px, size_px), strict=True))
@@ -65,7 +65,7 @@ class Drift:
             self._bins.append(bins)
 
     def status(self) -> DriftStatus:
-        """Return what has changed, and a hint what to do."""
+        """Return what differs from the calibration, and a hint what to do; None for figures that lack images."""
         with self._lock:
             bins = np.array(self._bins)
             confidences = {model: np.array(values) for model, values in self._confidences.items()}
@@ -101,19 +101,18 @@ class Drift:
             refusals=refusals,
         )
 
-    def _shift(self, model: str, row: np.ndarray) -> ConfidenceShift:
-        expected = self._expected.confidences[model]
-        if len(row) < FEWEST:
-            return ConfidenceShift(model, len(row), None, expected.mean, False)
-        mean = float(row.mean())
-        noise = 3 * expected.deviation / math.sqrt(len(row))
-        return ConfidenceShift(
-            model, len(row), mean, expected.mean, abs(mean - expected.mean) > max(noise, LEAST_SHIFT)
-        )
+    def _shift(self, model: str, confidences: np.ndarray) -> ConfidenceShift:
+        """Compare the mean of a model's recent confidences (n,) with the calibrated one, at 3 standard errors."""
+        expected, n = self._expected.confidences[model], len(confidences)
+        if n < FEWEST:
+            return ConfidenceShift(model, n, None, expected.mean, False)
+        mean = float(confidences.mean())
+        noise = 3 * expected.deviation / math.sqrt(n)
+        return ConfidenceShift(model, n, mean, expected.mean, abs(mean - expected.mean) > max(noise, LEAST_SHIFT))
 
 
 def _refusal_shift(doubts: np.ndarray) -> RefusalShift:
-    """Compare how many recent requests were in doubt with the expected probabilities; doubts: (n, 2)."""
+    """Compare the share of requests in doubt with the expected one. doubts (n, 2): 0 or 1, and its probability."""
     n = len(doubts)
     if n < FEWEST:
         return RefusalShift(n, None, float(doubts[:, 1].mean()) if n else None, False)

@@ -15,25 +15,26 @@ NO_CALIBRATION = "the family has no calibration: run `jetsel calibrate` on a dev
 
 
 def estimated_mj(
-    ran: Sequence[Ran], chose: bool, calibration: Calibration | None, mj_per_kb: float | None
+    ran: Sequence[Ran], uses_features: bool, calibration: Calibration | None, mj_per_kb: float | None
 ) -> tuple[float | None, str | None]:
-    """Return the calibrated energy of the runs in mJ, or None and the reason why it is unknown.
+    """Return the calibrated energy of the runs in mJ and no reason, or None and the reason why it is unknown.
 
-    chose: whether features were computed, whose energy is added. mj_per_kb: the device's energy for sending and
+    uses_features: whether features were computed, whose energy is added. mj_per_kb: the device's energy for sending and
     receiving 1,000 bytes; the edge server's own energy does not count.
     """
     if calibration is None or not calibration.energy.mean_mj:
         return None, no_energies(calibration)
-    here = [run.model for run in ran if run.sent_bytes is None]
+    local_models = [run.model for run in ran if run.sent_bytes is None]
     runs_mj = calibration.energy.mean_mj
-    unknown = [model for model in here if model not in runs_mj]
+    unknown = [model for model in local_models if model not in runs_mj]
     if unknown:
         return None, f"the calibration has no energy of {', '.join(unknown)}"
     sent_kb = sum((run.sent_bytes or 0) + (run.received_bytes or 0) for run in ran) / 1e3
     if sent_kb and mj_per_kb is None:
         return None, f"the energy of sending {sent_kb:.0f} kB is unknown: set edge.mj_per_kb"
-    models_mj = sum(runs_mj[model] for model in here)
-    return models_mj + sent_kb * (mj_per_kb or 0.0) + (calibration.energy.chooser_mj or 0.0 if chose else 0.0), None
+    models_mj = sum(runs_mj[model] for model in local_models)
+    features_mj = calibration.energy.chooser_mj or 0.0 if uses_features else 0.0
+    return models_mj + sent_kb * (mj_per_kb or 0.0) + features_mj, None
 
 
 def no_energies(calibration: Calibration | None) -> str | None:
@@ -48,7 +49,7 @@ def no_energies(calibration: Calibration | None) -> str | None:
 
 @dataclass
 class _EnergySum:
-    """A sum over images; n_known: the number of images whose energy is known."""
+    """A sum of energies. count: all summands; n_known: those with a known energy; joules: the sum of these."""
 
     count: int = 0
     n_known: int = 0
@@ -66,33 +67,33 @@ class _EnergySum:
 
     @property
     def figures(self) -> tuple[int, float | None, float | None]:
-        """Return the number of images, their energy in J, and their mean energy in mJ."""
+        """Return the number of summands, the sum in J, and the mean in mJ; None if no energy is known."""
         return self.count, self.known_j, self.joules / self.n_known * 1e3 if self.n_known else None
 
 
 class Estimates:
-    """Sums of the answers' energies since the start, by model and by policy. Any thread may call."""
+    """Sums of estimated energies since the start: of runs by model, and of answers by policy. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._models: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and model
         self._policies: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and policy
-        self.chooser = _EnergySum()
+        self.chooser = _EnergySum()  # of computing features
         self._unused_j = 0.0
 
-    def add(self, answer: Answer, chose: bool, calibration: Calibration | None) -> None:
-        """Add an answer's energy. chose: whether features were computed for it."""
-        made = None if answer.out_of_conditions else calibration
-        of_model = made.energy.mean_mj if made is not None else {}
+    def add(self, answer: Answer, uses_features: bool, calibration: Calibration | None) -> None:
+        """Add an answer's energy. uses_features: whether features were computed for it."""
+        valid = None if answer.out_of_conditions else calibration  # None: its energies are unknown
+        model_mj = valid.energy.mean_mj if valid is not None else {}
         with self._lock:
             for run in answer.ran:
                 if run.sent_bytes is None:
-                    self._models[answer.family, run.model].add(of_model.get(run.model))
-            if chose:
-                self.chooser.add(None if made is None else made.energy.chooser_mj or 0.0)
+                    self._models[answer.family, run.model].add(model_mj.get(run.model))
+            if uses_features:
+                self.chooser.add(None if valid is None else valid.energy.chooser_mj or 0.0)
             self._policies[answer.family, answer.policy].add(answer.energy_mj)
 
-    def unused(self, family: str, model: str, energy_mj: float | None) -> None:
+    def add_unused(self, family: str, model: str, energy_mj: float | None) -> None:
         """Add a run on this device whose result came too late, because another model had answered already."""
         with self._lock:
             self._models[family, model].add(energy_mj)

@@ -1,4 +1,4 @@
-"""One family as it is served: its models' queues, driver and policies, and the default for requests."""
+"""One family (a list of classes and the models that share it) as it is served: queues, driver, policies, defaults."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ log = logging.getLogger("jetsel.models")
 class LoadProblems:
     """Problems of the last load.
 
-    failures: by model that did not load. damage: by loaded model, why it cannot be loaded again; it is served until it
-    is unloaded. stand_ins: what replaces a default that cannot run, in words.
+    failures: errors by name of a model that did not load. damage: by name of a loaded model, why it cannot be loaded
+    again; it is served until it is unloaded. stand_ins: sentences that say what replaces a default that cannot run.
     """
 
     failures: dict[str, JetselError] = field(default_factory=dict)
@@ -48,28 +48,28 @@ class LoadProblems:
 
 @dataclass(eq=False)
 class ServedFamily:
-    """Everything that answers requests for one family. `serve_family` builds it; `load` loads its engines."""
+    """All that answers requests for one family. `serve_family` builds it; `load` adds the engines to driver.queues."""
 
     name: str
-    on_disk: Family
-    models: dict[str, Model]
+    on_disk: Family  # labels and manifests
+    models: dict[str, Model]  # by name, the cheapest first
     backends: dict[str, str]  # by model
-    decode_px: int
+    decode_px: int  # shorter side that a decoded image must keep for every model
     driver: Driver
     policies: dict[str, Policy]
-    requirements: Requirements  # policy of requests with requirements
+    requirements: Requirements  # policy of requests that set least_accuracy or most_energy_mj
     defaults: Defaults
-    in_use: CalibrationInUse  # the calibration
+    in_use: CalibrationInUse
     points_used: PointsUsed
     front: Front | None  # operating points of the default policy, if load or power budget may choose among them
-    promises: FamilyPromises
-    drift: Drift | None  # None: the calibration has no expected statistics
+    promises: FamilyPromises  # error rates that the calibration guarantees
+    drift: Drift | None  # None if the calibration has no expected statistics
     problems: LoadProblems = field(default_factory=LoadProblems)
 
-    def take_over(self, before: ServedFamily) -> None:
-        """Keep the engines, times and records of models that are unchanged and run on the same backend.
+    def keep_unchanged(self, before: ServedFamily) -> None:
+        """Take engines and times of models with unchanged weights and backend from the same family before a reload.
 
-        before: the family of this name in the snapshot that a reload replaces.
+        If the calibration is unchanged, its drift check and its counts of operating points continue.
         """
         if before.in_use.identity == self.in_use.identity:
             self.drift, self.points_used = before.drift, before.points_used
@@ -83,6 +83,7 @@ class ServedFamily:
                 self._verify_again(name)
 
     def _verify_again(self, name: str) -> None:
+        """Note and log if the files of a loaded model have been damaged since; it is served until it is unloaded."""
         try:
             verify(self.models[name])
         except ManifestError as error:
@@ -93,7 +94,7 @@ class ServedFamily:
 
     @property
     def features_px(self) -> int:
-        """Largest number of pixels from which features are computed."""
+        """Largest size, in pixels of the whole image, at which features are computed."""
         calibration = self.in_use.calibration
         return WORKING_PX if calibration is None else calibration.features_px
 
@@ -101,13 +102,14 @@ class ServedFamily:
         """Return what a backend needs to load this model."""
         return self.models[name].weights(len(self.on_disk.labels.names))
 
-    def load(self, config: Config, workers: int, backends: Backends, begin: Callable[[], None]) -> None:
-        """Load and warm up every model; one that fails is marked with its reason, and loading continues.
+    def load(self, config: Config, workers: int, backends: Backends, before_each: Callable[[], None]) -> None:
+        """Load and warm up every model without an engine; one that fails gets its reason, and loading continues.
 
-        begin: called before each model; an exception that it raises ends the loading.
+        workers: threads that may run one model at a time. before_each: called before each model; its exceptions end
+        the loading.
         """
         for name, model in self.models.items():
-            begin()
+            before_each()
             queue = self.driver.queues[name]
             if queue.engine is not None:
                 continue  # taken over at a reload: the model is unchanged
@@ -115,9 +117,10 @@ class ServedFamily:
             try:
                 weights = self.weights(name)
                 backends.get(self.backends[name])  # imported first, so that the import does not count as load time
-                opened = partial(_open, model, weights, backends, self.backends[name], workers, config.models.threads)
+                how = self.backends[name], workers, config.models.threads
+                load_engine = partial(_load_model, model, weights, backends, *how)
                 try_batches = partial(gains_by_batches, weights=weights)
-                engine = OnDemandEngine(opened, backends.changed, try_batches=try_batches)
+                engine = OnDemandEngine(load_engine, backends.changed, try_batches=try_batches)
                 warm_up(engine, weights)
             except JetselError as error:
                 if engine is not None:
@@ -126,10 +129,10 @@ class ServedFamily:
                 continue
             queue.engine, queue.unavailable = engine, None
 
-    def stand_in(self) -> None:
-        """Replace a default or a fallback that cannot run by the most expensive model that runs, after all are loaded.
+    def replace_unavailable(self) -> None:
+        """Replace a default policy or fallback model that cannot run by the most expensive model that can.
 
-        This also logs the models that failed. It waits until here, because a refused reload changes nothing.
+        Log the models that failed and what replaces them. `load` does not, because a reload may still be refused.
         """
         for name, error in self.problems.failures.items():
             fields = event("model-unavailable", model=name, family=self.name, code=error.code)
@@ -140,32 +143,32 @@ class ServedFamily:
         best = running[-1]
         name, fallback = self.defaults.policy, self.defaults.fallback
         if fallback not in running:
-            self._log_stand_in(f"{best} is the fallback of family {self.name}: {fallback} is unavailable")
+            self._note_stand_in(f"{best} is the fallback of family {self.name}: {fallback} is unavailable")
             self.defaults = replace(self.defaults, fallback=best)
         needed = self.policies[name].models  # the policy skips those that are unavailable
         if not any(model in running for model in needed):
             because = f"{name} needs {' and '.join(needed)}; the most expensive available model answers instead"
-            self._log_stand_in(f"single:{best} is the default of family {self.name}: {name} is unavailable")
+            self._note_stand_in(f"single:{best} is the default of family {self.name}: {name} is unavailable")
             self.defaults = replace(self.defaults, policy=f"single:{best}", because=because)
-        missing = self.promises.missing(self.policies[self.defaults.policy])
+        missing = self.promises.reason_missing(self.policies[self.defaults.policy])
         if missing is not None:
             words = "requests of family %s fail unless they set wrong_at_most: %s"
             fields = event("promise-missing", family=self.name, reason=missing)
             log.warning(words, self.name, missing, extra=fields)
 
-    def _log_stand_in(self, words: str) -> None:
-        self.problems.stand_ins.append(words)
-        log.warning("%s", words, extra=event("stands-in", family=self.name, reason=words))
+    def _note_stand_in(self, sentence: str) -> None:
+        self.problems.stand_ins.append(sentence)
+        log.warning("%s", sentence, extra=event("stands-in", family=self.name, reason=sentence))
 
     @property
     def objective(self) -> str | None:
-        """The objective of the calibration in use, None if there is none."""
+        """What the calibration in use was optimised for, None without a calibration."""
         calibration = self.in_use.calibration
         return None if calibration is None else calibration.objective
 
 
-def _open(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:
-    """Verify and load a model. Unlike a method, it holds no family, so that engines can outlive one in a reload."""
+def _load_model(model: Model, weights: Weights, backends: Backends, backend: str, workers: int, threads: int) -> Engine:
+    """Verify a model's files and load it. No method, so that an engine kept by a reload does not keep its family."""
     verify(model)
     return backends.open(backend, weights, concurrency=workers, threads=threads)
 
@@ -173,7 +176,7 @@ def _open(model: Model, weights: Weights, backends: Backends, backend: str, work
 def serve_family(
     configured: ConfiguredFamily, config: Config, timers: Timers, edge: EdgeClient | None = None
 ) -> ServedFamily:
-    """Build one family from the configuration, without loading models. edge: client of the edge server to use."""
+    """Build one family from the configuration, without loading models. edge: client of its edge server, if any."""
     family, models, in_use = configured.family, configured.models, configured.in_use
     calibration, settings = in_use.calibration, config.edge
     temperatures = {} if calibration is None else calibration.temperatures
@@ -183,10 +186,10 @@ def serve_family(
     seed(queues, calibration)
     unknown = in_use.unknown(models)
     # If the calibration covers some of the models on this device, only these count.
-    places = [name for name in models if name not in unknown] or list(models), list(remote)
+    model_sets = [name for name in models if name not in unknown] or list(models), list(remote)
     policies, drift = dict(in_use.policies), None
     if calibration is not None:
-        timed = deadline_policy(policies, calibration, *places, settings, config.policy.least_accuracy)
+        timed = deadline_policy(policies, calibration, *model_sets, settings, config.policy.least_accuracy)
         policies |= {} if timed is None else {timed.name: timed}
         if calibration.expected is not None:
             drift = Drift(calibration.expected, calibration.default_policy, calibration.features_px)
@@ -198,7 +201,7 @@ def serve_family(
         decode_px=family.decode_px,
         driver=Driver(queues, config.models.max_batch, timers=timers),
         policies=policies | {f"single:{name}": Single(name) for name in remote},
-        requirements=requirements_policy(in_use.policies, calibration, *places, settings, no_energies(calibration)),
+        requirements=requirements_policy(in_use.policies, calibration, *model_sets, settings, no_energies(calibration)),
         defaults=configured.defaults,
         in_use=in_use,
         points_used=PointsUsed(family.name),

@@ -1,4 +1,4 @@
-"""At the first start on a machine, fit calibrations that came with models to its times, while requests are served.
+"""Retiming: at the first start on a machine, fit shipped calibrations to its inference times, while it serves.
 
 Models that were chosen on another machine stay, and the log reports them.
 """
@@ -23,21 +23,22 @@ log = logging.getLogger("jetsel.models")
 
 LIMIT_S = 600.0  # a quiet board needs a minute or two
 FAILED = "timing them failed, and `jetsel calibrate --retime` shows why"
-LOOK_S = 60.0
+LOAD_INTERVAL_S = 60.0
 QUIET_LOAD = 0.5  # runnable processes for each core, as a mean over a minute (getloadavg(3))
 
 
 def needs_retiming(family: ServedFamily) -> bool:
-    """Whether the models' own calibration can be fitted again, and the owner has installed no other.
+    """Whether the family's shipped calibration is to be fitted to this machine: the owner has installed no other.
 
-    If that calibration was refused because it covers other models, it is fitted to the models present.
+    It must have been shipped with ANSWERS, the file by which thresholds are fitted to other times. If it was refused
+    because it covers other models, it is fitted to the models present.
     """
     identity = family.in_use.identity
     return (identity is None or identity.number is None) and (family.on_disk.calibration_folder / ANSWERS).is_file()
 
 
 def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machine: str | None) -> None:
-    """Fit the families that need it, one after the other. config: the daemon's file. machine: this machine's name."""
+    """Retime the families that need it, in a thread. config: the daemon's file. machine: this one's name, if known."""
     due = [family for family in families if needs_retiming(family)]
     for family in due:
         report_other_machine(family.name, family.models.values(), machine)
@@ -46,8 +47,8 @@ def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machin
 
     def retime_all() -> None:
         for name in names:
-            words = ["calibrate", "--retime", "--family", name, *options]
-            command = ["nice", sys.executable, "-m", "jetsel", *words]
+            arguments = ["calibrate", "--retime", "--family", name, *options]
+            command = ["nice", sys.executable, "-m", "jetsel", *arguments]
             retime(name, command, itertools.repeat(LIMIT_S), wait_until_quiet)
 
     if names:
@@ -55,7 +56,7 @@ def begin_retiming(families: Iterable[ServedFamily], config: Path | None, machin
 
 
 def report_other_machine(family: str, models: Iterable[Model], machine: str | None) -> None:
-    """Log if a model's precision was chosen on another machine; machine: None if this machine's name is unknown."""
+    """Log if a model's precision (such as int8) was chosen on another machine. machine: this one, None if unknown."""
     choices = [model.manifest.provenance.precision_choice for model in models]
     others = {choice.machine for choice in choices if choice and choice.machine} - {machine}
     if machine is not None and others:
@@ -64,15 +65,15 @@ def report_other_machine(family: str, models: Iterable[Model], machine: str | No
 
 
 def wait_until_quiet() -> None:
-    """Return once the mean load is at most half of the cores."""
+    """Return once the mean load is at most QUIET_LOAD for each core."""
     while True:
-        threading.Event().wait(LOOK_S)
+        threading.Event().wait(LOAD_INTERVAL_S)
         if os.getloadavg()[0] <= QUIET_LOAD * (os.cpu_count() or 1):
             return
 
 
 def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait: Callable[[], None]) -> None:
-    """Run the command that fits one family's calibration; repeat it after `wait` if it exceeds its limit."""
+    """Run the command that fits one family's calibration; repeat it after `wait` if it exceeds its time limit."""
     for number, limit_s in enumerate(limits_s):
         try:
             done = subprocess.run(
@@ -92,7 +93,7 @@ def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait:
         except OSError as error:
             reason: str | None = f"they cannot be timed: {error.strerror}"
         else:
-            reason = _fault(done)
+            reason = _failure_reason(done)
         if reason is None:
             line = done.stdout.strip().splitlines()[0]
             log.info("family %s: %s", family, line, extra=event("retimed", family=family))
@@ -101,8 +102,8 @@ def retime(family: str, command: Sequence[str], limits_s: Iterable[float], wait:
         return
 
 
-def _fault(done: subprocess.CompletedProcess[str]) -> str | None:
-    """Return why the command failed, None if it did not."""
+def _failure_reason(done: subprocess.CompletedProcess[str]) -> str | None:
+    """Return why the command failed, by its last line on standard error; None if it succeeded."""
     if done.returncode < 0:
         return "the process that timed them was ended"
     lines = [line.removeprefix("jetsel: ") for line in done.stderr.splitlines() if line.startswith("jetsel: ")]

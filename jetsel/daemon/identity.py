@@ -43,7 +43,7 @@ def group_number(key: str, name: str) -> int:
 
 
 def check_admin(sender: UserIdentity, admin_group: str | None) -> None:
-    """Raise NotAllowedError unless the sender may reload: root, the daemon's own user, the agent's, a group member."""
+    """Raise NotAllowedError unless the sender is root, the daemon's user, the fleet agent's, or in admin_group."""
     if sender.uid in (0, os.getuid()) or (admin_group is not None and _is_member(sender, admin_group)):
         return
     if sender.uid == _agent_user():
@@ -53,7 +53,7 @@ def check_admin(sender: UserIdentity, admin_group: str | None) -> None:
 
 
 def _agent_user() -> int | None:
-    """Return the owner of the agent's folder, since the agent reloads after it installs; None if there is none."""
+    """Return the user of the fleet agent, which reloads after it installs: its folder's owner; None without one."""
     try:
         return agent_folder().stat().st_uid
     except OSError:
@@ -61,7 +61,7 @@ def _agent_user() -> int | None:
 
 
 def _is_member(sender: UserIdentity, name: str) -> bool:
-    """Whether the group is the peer's own or one of its user's; the file is read each time, so changes take effect."""
+    """Whether the group is the sender's own or one of its user's; read from the system, so that changes take effect."""
     try:
         group = grp.getgrnam(name)
         return sender.gid == group.gr_gid or pwd.getpwuid(sender.uid).pw_name in group.gr_mem

@@ -1,4 +1,4 @@
-"""Turns an admitted message into a job, and each of its boxes into one when its turn comes."""
+"""Turns a classify message into a job, if it is admitted; a message with boxes gives one job for each box."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jetsel import image
 from jetsel.base.errors import BadRequestError, JetselError, LoadingError, ShuttingDownError
 from jetsel.daemon.admission import Admission, Load
 from jetsel.daemon.answer import warn_of_limit
-from jetsel.daemon.crops import AT_ONCE, Crop, Crops, pixels_of
+from jetsel.daemon.crops import AT_ONCE, Crop, Crops, pixels_in_boxes
 from jetsel.daemon.deciding import front_for, policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.metering import Metering
@@ -22,7 +22,7 @@ from jetsel.wire import Classify, failure
 
 
 class Intake:
-    """Chooses the policy or the operating points, measures the image, and asks for admission. Any thread may call."""
+    """Admits classify requests: chooses policies, reads the image's size, checks limits. Any thread may call."""
 
     def __init__(self, current: CurrentSnapshot, admission: Admission, tally: Tally, metering: Metering) -> None:
         self._current = current
@@ -30,11 +30,8 @@ class Intake:
         self._tally = tally
         self._metering = metering
 
-    def job(self, message: Message, request: Classify) -> Job:
-        """Return the admitted job; if the message has boxes, the first one's job (`following` returns the others).
-
-        Raises the JetselError that refuses the message, before any work is done for it.
-        """
+    def admit(self, message: Message, request: Classify) -> Job:
+        """Return the job, for the first box if there are boxes. Raises the JetselError that refuses the message."""
         received_s, current = time.monotonic(), self._current
         if len(message.frames) < 2:
             raise BadRequestError("the image is missing: send it as the frame after the JSON")
@@ -47,57 +44,58 @@ class Intake:
         try:
             family = snapshot.family(request.family)
             wanted_policy = self._metering.in_conditions(family, policy_for(family, request))
-            front = front_for(family, request, wanted_policy)
+            front = front_for(family, request, wanted_policy)  # operating points, None for a fixed policy
             if front is not None:
-                front = family.promises.wrap_front(front, request.wrong_at_most)
+                front = family.promises.guarantee_front(front, request.wrong_at_most)
                 policy = front.points[0].policy
             else:
-                policy = family.promises.wrap(wanted_policy, request.wrong_at_most)
+                policy = family.promises.guarantee(wanted_policy, request.wrong_at_most)
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
-            paths = [policy] if front is None else [point.policy for point in front.points]
-            floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*paths)
+            candidates = [policy] if front is None else [point.policy for point in front.points]
+            least_models_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*candidates)
             client, data = message.sender.name, message.frames[1]
-            self._admission.check(Load(client, data.nbytes, 0))  # first: a client at its limit costs no look at images
+            self._admission.check(
+                Load(client, data.nbytes, 0)
+            )  # before any work for the image of a client at its limit
             decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX
             measured = image.measure(data, request.pixels, snapshot.limits, decode_px)
-            pixels, sized = measured.pixels, request.pixels or measured.header
-            if request.boxes is not None and sized is not None:
-                pixels += pixels_of(request.boxes, sized.width, sized.height)
+            pixels, size = measured.pixels, request.pixels or measured.header
+            if request.boxes is not None and size is not None:
+                pixels += pixels_in_boxes(request.boxes, size.width, size.height)
             load = Load(client, data.nbytes, pixels)
-            given = message.route, request, data, load, snapshot, family, policy, received_s
-            job = Job(*given, front, measured)
+            job = Job(message.route, request, data, load, snapshot, family, policy, received_s, front, measured)
             adapts = front is not None or isinstance(policy, Deadline)
-            limits = request.deadline_ms, floor_ms, loading_ms
-            admit = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
-            job.was_near = admit(load, *limits)
+            times_ms = request.deadline_ms, least_models_ms, loading_ms
+            admit_load = partial(self._admission.admit, target_ms=target_ms, adapts=adapts)
+            job.was_near_limit = admit_load(load, *times_ms)
         except BaseException:
             current.leave(snapshot)
             raise
         if request.boxes is not None:
-            job.crop = Crop(Crops(request.id, request.boxes, partial(admit, None, *limits)), 0)
+            job.crop = Crop(Crops(request.id, request.boxes, partial(admit_load, None, *times_ms)), 0)
         return job
 
-    def following(self, job: Job, box: Crop) -> tuple[list[Job], Load | None]:
-        """Return the next boxes' jobs after a box has ended, and the message's load if no box is left, else None.
+    def admit_next_boxes(self, job: Job, ended_box: Crop) -> tuple[list[Job], Load | None]:
+        """Return the jobs of the next boxes of a message, now that a box has ended; and its load, once no box is left.
 
-        A box that cannot be in time any more gets its failure here.
+        job: of the ended box. The load is None while boxes are left. A box that would be late fails at once.
         """
-        crops, jobs = box.crops, list[Job]()
-        policy = job.policy if job.front is None else job.front.points[0].policy
-        given = job.route, job.message, job.data, job.load, job.snapshot, job.family, policy, job.received_s
+        crops, jobs = ended_box.crops, list[Job]()
+        policy = job.policy if job.front is None else job.front.points[0].policy  # as at the message's admission
+        job_fields = job.route, job.message, job.data, job.load, job.snapshot, job.family, policy, job.received_s
         with crops.lock:
-            crops.in_work -= 1
-            while crops.left and crops.in_work < AT_ONCE:
-                crop = Crop(crops, crops.left.popleft())
+            crops.admitted_count -= 1
+            while crops.not_admitted and crops.admitted_count < AT_ONCE:
+                crop = Crop(crops, crops.not_admitted.popleft())
                 try:
-                    crops.admit(since_ms=(time.monotonic() - job.received_s) * 1e3)
+                    crops.admit(waited_ms=(time.monotonic() - job.received_s) * 1e3)
                 except JetselError as error:
                     self._tally.count(error.code)
                     warn_of_limit(error, job.load.client)
-                    crops.answered(crop.number, failure(job.message.id, error))
+                    crops.add_reply(crop.number, failure(job.message.id, error))
                     continue
                 self._current.enter(job.snapshot)
-                crops.in_work += 1
-                jobs.append(Job(*given, job.front, job.measured, crop))
-            return jobs, None if crops.in_work else job.load
+                crops.admitted_count += 1
+                jobs.append(Job(*job_fields, job.front, job.measured, crop))
+            return jobs, None if crops.admitted_count else job.load

@@ -25,30 +25,30 @@ from jetsel.wire import Classify
 class Job(Struct, eq=False):
     """An admitted request, or one box of it. Times are in seconds of the monotonic clock."""
 
-    route: Route | None  # None: nobody waits for the reply
+    route: Route | None  # of the reply; None for the watchdog's probe, which nobody waits for
     message: Classify
     data: memoryview  # the image as it was sent
-    load: Load  # its share of the queue's limits
+    load: Load  # what it counts toward the queue's limits
     snapshot: Snapshot  # configuration under which it is answered
     family: ServedFamily
     policy: Policy
     received_s: float
-    front: Front | None = None  # the policy is chosen from it when the job begins
-    measured: MeasuredImage | None = None  # size in the header
+    front: Front | None = None  # operating points: the policy is chosen among them when the job begins
+    measured: MeasuredImage | None = None  # the image's size by its header
     crop: Crop | None = None  # its box; None: the whole image
     photograph: Photograph | None = None  # the image, or the part in the box, once decoded
     inputs: dict[InputSpec, NDArray[np.float32]] = field(default_factory=dict)  # models may share one
-    was_near: bool = False  # whether it was admitted near its limit
+    was_near_limit: bool = False  # whether it was expected to end shortly before its deadline or latency target
     run: RequestRun | None = None  # None until its policy begins
 
     @property
     def is_counted(self) -> bool:
-        """Whether it counts in the models' reported runs and times: the daemon's own probe does not."""
+        """Whether it counts in the reported runs and times of models. The watchdog's probe does not."""
         return self.route is not None
 
     @property
     def has_promise(self) -> bool:
-        """Whether its error rate is promised, so that only the policy itself may answer."""
+        """Whether the calibration guarantees its error rate: then no partial result may answer if time runs out."""
         return self.family.promises.level(self.message.wrong_at_most) is not None
 
     @property
@@ -58,7 +58,7 @@ class Job(Struct, eq=False):
 
     @property
     def target_s(self) -> float | None:
-        """Time by which it should be answered: its deadline, or the latency target if its policy is chosen."""
+        """Time by which it should be answered: by the latency target if it has operating points, or by its deadline."""
         target_ms = None if self.front is None else self.snapshot.config.policy.latency_target_ms
         return self.deadline_s if target_ms is None else self.received_s + target_ms / 1e3
 
@@ -68,15 +68,12 @@ class Job(Struct, eq=False):
         return self.data if self.message.pixels is None and self.crop is None else None
 
     def decode(self) -> Photograph:
-        """Return the image or its box, decoded at the size that the family needs.
-
-        Raises what `jetsel.image.decode` and `from_pixels` raise, and BadRequestError for an invalid box.
-        """
+        """Return the image or its box, at the size that models need. Raises BadImageError, BadRequestError."""
         if self.crop is not None:
             return self.crop.photograph(lambda: self._decoded(MAX_SIDE_PX))
         return self._decoded(self.family.decode_px)
 
-    def _decoded(self, needed_px: int) -> Photograph:
+    def _decoded(self, needed_px: int) -> Photograph:  # needed_px: the shorter side may be scaled down to it
         limits = self.snapshot.limits
         if self.message.pixels is not None:
             return image.from_pixels(self.data, self.message.pixels, limits)

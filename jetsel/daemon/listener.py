@@ -1,7 +1,4 @@
-"""The file of the ipc socket: its owner, mode and group. No file of a running daemon or another program is removed.
-
-`Listener` makes the listening socket; the port takes over the descriptor.
-"""
+"""The file of the ipc socket: its owner, mode and group. No file of a running daemon or another program is removed."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ RUNTIME = "RUNTIME_DIRECTORY"  # systemd.exec(5): folders of the service, separa
 
 
 def listen(server: ServerSettings, environment: MutableMapping[str, str] | None = None) -> Listener:
-    """Listen at the configured path, else at the socket that was passed, else at $JETSEL_ENDPOINT.
+    """Listen at the first of: a socket that a service manager passes, server.endpoint, $JETSEL_ENDPOINT.
 
-    If none is given, listen in the service's folder, or in the user's. Raises ConfigError, also if the passed socket is
-    not at the configured path.
+    If none is given, listen in the service's folder, or in the user's. environment: None for the process's own. Raises
+    ConfigError, also if a passed socket is not at server.endpoint.
     """
     environment = os.environ if environment is None else environment
     path = None if server.endpoint is None else Path(server.endpoint.removeprefix("ipc://"))
@@ -37,7 +34,7 @@ def listen(server: ServerSettings, environment: MutableMapping[str, str] | None 
     if passed is not None:
         return Listener(passed, None, FIRST_FD)
     if path is None and (variable := from_variable(environment)) is not None:
-        return Listener(Path(variable.removeprefix("ipc://")), server.group, named_by=f"${VARIABLE}")
+        return Listener(Path(variable.removeprefix("ipc://")), server.group, setting=f"${VARIABLE}")
     if path is None and (folder := environment.get(RUNTIME, "").split(":")[0]):
         path = Path(folder, "jetsel.sock")
     if path is None:
@@ -50,16 +47,16 @@ class Listener:
     """A listening unix socket at a path, reserved by a lock on `<path>.lock` until `close`."""
 
     def __init__(
-        self, path: Path, group: str | None, passed_fd: int | None = None, named_by: str = "server.endpoint"
+        self, path: Path, group: str | None, passed_fd: int | None = None, setting: str = "server.endpoint"
     ) -> None:
-        """Take the path; raises ConfigError if another daemon, another program's file or a permission prevents it.
+        """Listen at the path; raises ConfigError if another daemon, another program's file or a permission prevents it.
 
-        passed_fd: the socket on which a service manager listens there; the manager owns the file. named_by: the setting
-        that errors name.
+        group: which group may connect, None for the user's own. passed_fd: the socket on which a service manager
+        listens there; the manager owns the file. setting: where the path comes from, for error messages.
         """
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise ConfigError(
-                f"{named_by}: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
+                f"{setting}: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
             )
         self.path = path
         self.is_passed = passed_fd is not None
@@ -70,14 +67,14 @@ class Listener:
             self.fd = passed_fd
             return
         try:
-            self._lock_fd = _lock(path, named_by)
-            _remove_stale(path, named_by)
+            self._lock_fd = _lock(path, setting)
+            _remove_stale(path, setting)
             self.fd = _listen(path, group)
             self._made_file = True
         except OSError as error:
             self.close()
             raise ConfigError(
-                f"{named_by}: cannot listen at {path}: {error.strerror}; check that you own the folder"
+                f"{setting}: cannot listen at {path}: {error.strerror}; check that you own the folder"
             ) from None
         except ConfigError:
             self.close()
@@ -111,8 +108,8 @@ def _lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def _lock(path: Path, named_by: str) -> int:
-    """Lock `<path>.lock`; the lock dies with the process, so nothing stale can hold it."""
+def _lock(path: Path, setting: str) -> int:
+    """Lock `<path>.lock` and return its descriptor. The lock ends with the process, so none is ever stale."""
     while True:
         descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -122,7 +119,7 @@ def _lock(path: Path, named_by: str) -> int:
             os.close(descriptor)
             who = f" (process {holder})" if holder else ""
             raise ConfigError(
-                f"{named_by}: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
+                f"{setting}: another jetsel{who} serves {path}: stop it, or give this one another endpoint"
             ) from None
         # The previous holder may have removed the file between our open and our lock.
         with contextlib.suppress(FileNotFoundError):
@@ -133,32 +130,33 @@ def _lock(path: Path, named_by: str) -> int:
         os.close(descriptor)
 
 
-def _remove_stale(path: Path, named_by: str) -> None:
+def _remove_stale(path: Path, setting: str) -> None:
+    """Remove the socket of a daemon that died. Raises ConfigError if something listens there, or it is no socket."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ConfigError(f"{named_by}: {path} exists and is not a socket: move it away, or choose another endpoint")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as caller:
+        raise ConfigError(f"{setting}: {path} exists and is not a socket: move it away, or choose another endpoint")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
         # Without a lock, a service manager may listen, or a daemon whose lock file was deleted.
-        if caller.connect_ex(str(path)) in (0, errno.EAGAIN):  # its backlog is full: connect(2)
+        if probe.connect_ex(str(path)) in (0, errno.EAGAIN):  # EAGAIN: its backlog is full (connect(2))
             raise ConfigError(
-                f"{named_by}: something else listens at {path}: stop it (a socket unit with: systemctl stop "
+                f"{setting}: something else listens at {path}: stop it (a socket unit with: systemctl stop "
                 "jetsel.socket), or give this daemon another endpoint"
             )
     path.unlink()
 
 
 def _listen(path: Path, group: str | None) -> int:
-    """Bind, set mode and group, then listen, so that nobody connects before the permissions are set."""
+    """Return the descriptor of a new listening socket. Nobody can connect before its mode and group are set."""
     gid = -1 if group is None else group_number("group", group)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as listening:
-        before = os.umask(0o177)
+        old_umask = os.umask(0o177)
         try:
             listening.bind(str(path))
         finally:
-            os.umask(before)
+            os.umask(old_umask)
         try:
             os.chown(path, -1, gid)
         except PermissionError:
@@ -174,10 +172,10 @@ PROCESS, COUNT, NAMES, PROCESS_ID = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"
 
 
 def passed_socket(environment: MutableMapping[str, str], expected_path: Path | None) -> Path | None:
-    """Return the path of the socket that was passed to this process, else None; no child inherits it.
+    """Return the path of the listening socket that systemd passed as descriptor 3 (sd_listen_fds(3)); None if none was.
 
-    expected_path: the configured path, or None. Raises ConfigError unless exactly one descriptor was passed, a
-    listening unix stream socket with a file, at the expected path.
+    The variables are removed, and no child inherits the socket. expected_path: the configured path, or None. Raises
+    ConfigError unless exactly one descriptor was passed, a listening unix stream socket with a file, at that path.
     """
     process, count, *_ = (environment.pop(name, "") for name in (PROCESS, COUNT, NAMES, PROCESS_ID))
     if process != str(os.getpid()):

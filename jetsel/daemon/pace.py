@@ -13,7 +13,7 @@ from jetsel.wire.power import BudgetStatus
 
 log = logging.getLogger("jetsel.daemon")
 
-SHARE = 0.5
+QUEUE_SHARE = 0.5
 """Share of the latency target for the queue. If requests come faster than they are answered, the queue grows until the
 allowed time balances it, and then takes this share. The rest is for the request's own work and for bursts: with Poisson
 arrivals the queue's length varies by its square root."""
@@ -22,32 +22,33 @@ USED_S = 10.0  # a point counts as in use until this long after its last answer
 ALERT_S = 300.0  # the cheapest point in use for this long is worth a warning
 
 
-def allowed_ms(target_ms: float, in_queue: int, workers: int, around_ms: float) -> float:
-    """Return the mean time that the models may take for each request in the queue, this one included.
+def allowed_ms(target_ms: float, in_queue: int, workers: int, overhead_ms: float) -> float:
+    """Return the mean time that models may take for each of in_queue requests, this one included.
 
-    around_ms: a worker's time for a request without its models. The result is negative if that alone is too long.
+    If each takes that long, the queue takes QUEUE_SHARE of the latency target. overhead_ms: a worker's time for a
+    request without its models. The result is negative if that alone is too long.
     """
-    return SHARE * target_ms * workers / max(1, in_queue) - around_ms
+    return QUEUE_SHARE * target_ms * workers / max(1, in_queue) - overhead_ms
 
 
 class PointsUsed:
-    """Counts the operating points that answered for one family. Any thread may call."""
+    """Counts a family's answers by operating point (policy with calibrated accuracy and cost). Any thread may call."""
 
     def __init__(self, family: str) -> None:
         self._family = family
         self._lock = threading.Lock()
         self._answers: Counter[str] = Counter()
         self._cheapest_since_s = math.inf  # time.monotonic() since when the cheapest point is in use
-        self._cheapest_seen_s = -math.inf
-        self._is_alerted = False
-        self.last: str | None = None
+        self._cheapest_seen_s = -math.inf  # time.monotonic() of its last answer
+        self._is_alerted = False  # whether the warning was logged
+        self.last_point: str | None = None  # of the last answer
 
-    def answered(self, point: str, *, is_cheapest: bool, now_s: float | None = None) -> None:
+    def count_answer(self, point: str, *, is_cheapest: bool, now_s: float | None = None) -> None:
         """Count an answer; warn once if the cheapest point has been in use for ALERT_S."""
         now_s = time.monotonic() if now_s is None else now_s
         with self._lock:
             self._answers[point] += 1
-            self.last = point
+            self.last_point = point
             if is_cheapest:
                 if now_s - self._cheapest_seen_s > USED_S:
                     self._cheapest_since_s, self._is_alerted = now_s, False
@@ -58,7 +59,7 @@ class PointsUsed:
             words = "family %s has been at its cheapest operating point for %.0f s: fewer requests, or a faster device"
             log.warning(words, self._family, ALERT_S, extra=event("cheapest-point", family=self._family, point=point))
 
-    def _cheapest_s(self, now_s: float) -> float:
+    def _cheapest_s(self, now_s: float) -> float:  # the caller holds the lock
         return now_s - self._cheapest_since_s if now_s - self._cheapest_seen_s <= USED_S else 0.0
 
     def cheapest_s(self, now_s: float | None = None) -> float:
@@ -67,7 +68,7 @@ class PointsUsed:
             return self._cheapest_s(time.monotonic() if now_s is None else now_s)
 
     def answers(self) -> dict[str, int]:
-        """Return the answers of each point since the start."""
+        """Return the number of answers since the start, by operating point."""
         with self._lock:
             return dict(self._answers)
 
@@ -77,56 +78,58 @@ MEAN_OVER_S = 10.0
 minutes in which a board grows hot."""
 
 
-class Budget:
-    """Running means of the power, of the rate of requests with a chosen operating point, and of their power.
+class PowerBudget:
+    """Divides the board's power budget among the requests whose operating point the daemon chooses.
 
-    The board takes the rest of the power without these requests. The budget minus that rest, divided by their rate, is
-    what each may take. limit_w: None for no budget. One thread calls `look`; any thread may call the rest.
+    It keeps running means of the board's power, of the rate of these requests, and of their power. The board takes the
+    rest of its power without them. The budget minus that rest, divided by their rate, is the energy that each request
+    may take: allowed_mj, infinite if nothing limits it. limit_w: the budget, None if there is none. mean_w: None until
+    power was measured. One thread calls `update_means`; any thread may call the other methods.
     """
 
     def __init__(self, limit_w: float | None) -> None:
-        """Begin without a limit for requests, since no power has been measured."""
         self.limit_w = limit_w
         self.mean_w: float | None = None
         self.allowed_mj = math.inf
         self._lock = threading.Lock()
-        self._requests = 0  # since the last `look`
-        self._spent_mj = 0.0
-        self._unknown = False  # whether the energy of one of them is unknown
-        self._rate_hz = 0.0
-        self._spent_w = 0.0
-        self._looked_s = 0.0
+        self._requests = 0  # since the last `update_means`
+        self._spent_mj = 0.0  # by these requests
+        self._has_unknown_energy = False  # whether the energy of one of them is unknown
+        self._rate_hz = 0.0  # running mean
+        self._spent_w = 0.0  # running mean
+        self._updated_s = 0.0  # time of the last `update_means`
 
-    def set(self, limit_w: float | None) -> None:
-        """Use this budget from now on."""
+    def set_limit(self, limit_w: float | None) -> None:
+        """Change the budget, at a reload."""
         self.limit_w = limit_w
-        self._share_out()
+        self._update_allowance()
 
     def spend(self, energy_mj: float | None) -> None:
         """Count a request by the mean energy of its operating point; None if that is unknown."""
         with self._lock:
             self._requests += 1
             self._spent_mj += energy_mj or 0.0
-            self._unknown |= energy_mj is None
+            self._has_unknown_energy |= energy_mj is None
 
-    def look(self, now_s: float, power_w: float | None) -> None:
+    def update_means(self, now_s: float, power_w: float | None) -> None:
         """Update the means. power_w: mean power since the last call; None leaves the means unchanged."""
         with self._lock:
             requests, spent_mj, self._requests, self._spent_mj = self._requests, self._spent_mj, 0, 0.0
-        passed_s, self._looked_s = now_s - self._looked_s, now_s
+        passed_s, self._updated_s = now_s - self._updated_s, now_s
         if power_w is None:
             return
         if self.mean_w is None:
             self.mean_w = power_w  # first call: the time over which requests were counted is unknown
             return
-        share = 1 - math.exp(-passed_s / MEAN_OVER_S)
-        self.mean_w += (power_w - self.mean_w) * share
-        self._rate_hz += (requests / passed_s - self._rate_hz) * share
-        self._spent_w += (spent_mj / 1e3 / passed_s - self._spent_w) * share
-        self._share_out()
+        weight = 1 - math.exp(-passed_s / MEAN_OVER_S)
+        self.mean_w += (power_w - self.mean_w) * weight
+        self._rate_hz += (requests / passed_s - self._rate_hz) * weight
+        self._spent_w += (spent_mj / 1e3 / passed_s - self._spent_w) * weight
+        self._update_allowance()
 
-    def _share_out(self) -> None:
-        if self.limit_w is None or self.mean_w is None or self._rate_hz <= 0 or self._unknown:
+    def _update_allowance(self) -> None:
+        """Set allowed_mj. It is infinite without a budget, without requests, or if a request's energy is unknown."""
+        if self.limit_w is None or self.mean_w is None or self._rate_hz <= 0 or self._has_unknown_energy:
             self.allowed_mj = math.inf
         else:
             without_w = max(0.0, self.mean_w - self._spent_w)
@@ -145,7 +148,7 @@ class Budget:
         allowed_mj = None if math.isinf(self.allowed_mj) else max(0.0, self.allowed_mj)
         if self.mean_w is None:
             return BudgetStatus(self.limit_w, None, "limits nothing: no power has been measured yet")
-        if self._unknown:
+        if self._has_unknown_energy:
             return BudgetStatus(self.limit_w, None, "limits nothing: a family's calibration has no energies")
         where = "above" if self.is_exceeded else "within"
         limits = "limits nothing" if allowed_mj is None else f"leaves {allowed_mj:.1f} mJ for each request"

@@ -1,4 +1,4 @@
-"""The socket for requests, which every thread of the daemon may use: a ROUTER of our own.
+"""The socket for requests, which every thread of the daemon may use: a ZeroMQ ROUTER of our own.
 
 libzmq is not used here, because its ROUTER ends the process if a peer disconnects while its messages are unread
 (docs/security.md). Idle threads wait at one epoll instance, which wakes one of them for each event (EPOLLET, epoll(7)):
@@ -25,17 +25,17 @@ log = logging.getLogger("jetsel.daemon")
 MESSAGE_ROOM_BYTES = 131_072  # for the JSON and the envelope, in addition to the largest image
 COUNTED_BYTES = 65_536  # a connection's bytes are counted anew if they changed by this much
 UNREAD_BYTES = 32_000_000  # limit of unread replies for one peer
-_NEWS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
-_LEFT = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+_WATCHED_EVENTS = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_CLOSED_EVENTS = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 
 
 class Port:
-    """Receives requests from all connections, and sends replies."""
+    """Receives requests from all connections, and sends replies. Any thread may call."""
 
     def __init__(self, listener: Listener, max_image_bytes: int, limits: ServerSettings) -> None:
-        """Serve at a listening socket, which is this object's to close from now on."""
+        """Serve at a listening socket, which this object closes. max_image_bytes: limit of an image."""
         self.endpoints = [f"ipc://{listener.path}"]
-        self.lost_replies = 0  # replies whose client was gone
+        self.lost_replies = 0  # number of replies whose client was gone
         self.max_image_mb = max_image_bytes / 1e6  # fixed until the next start; reloads do not change it
         self._message_bytes = max_image_bytes + MESSAGE_ROOM_BYTES
         self._most_held_bytes = int(limits.peers_mb * 1e6)
@@ -50,20 +50,20 @@ class Port:
         self._listening.setblocking(False)
         self._epoll = select.epoll()
         self._epoll.register(self._event_fd.fd, select.EPOLLIN | select.EPOLLET)
-        self._epoll.register(self._listening, _NEWS)
+        self._epoll.register(self._listening, _WATCHED_EVENTS)
 
     def wake(self) -> None:
         """Wake one thread that waits in `receive`, or the next that would."""
         self._event_fd.set()
 
-    def receive(self, timeout_s: float, most: int = 1) -> list[Message] | None:
-        """Wait for at most `most` events, and return the messages that they bring: usually one each.
+    def receive(self, timeout_s: float, max_events: int = 1) -> list[Message] | None:
+        """Wait for at most `max_events` events of connections; return the messages that they bring, usually one each.
 
-        The list is empty after `wake` or a new connection; None means that the time is over.
+        The list is empty after `wake` or a new connection. None: nothing happened within timeout_s.
         """
         messages: list[Message] = []
-        news = self._epoll.poll(timeout_s, most)  # other threads receive further events
-        for descriptor, events in news:
+        events_by_fd = self._epoll.poll(timeout_s, max_events)  # other threads receive further events
+        for descriptor, events in events_by_fd:
             connection = self._connections.get(descriptor)
             if connection is not None:
                 messages += self._read(connection, events)
@@ -71,22 +71,22 @@ class Port:
                 self._event_fd.clear()
             else:
                 self._accept()
-        if news:
+        if events_by_fd:
             return messages
         if timeout_s:
             self._accept()  # a descriptor or a connection's place may have become free
         return None
 
     def _read(self, connection: ZmtpConnection, events: int) -> list[Message]:
-        """Read from one client; drop the connection if the client is gone or breaks the protocol."""
+        """Read from a client; drop the connection if the client is gone or breaks the protocol. events: epoll's."""
         with connection.lock:
             try:
-                connection.has_left |= bool(events & _LEFT)
+                connection.has_left |= bool(events & _CLOSED_EVENTS)
                 if events & select.EPOLLOUT:
                     connection.flush()
                 received = connection.receive()
                 if connection.unsent or events & select.EPOLLOUT or not connection.is_drained:
-                    self._listen_on(connection)
+                    self._watch_again(connection)
             except (OSError, ProtocolError, MemoryError) as error:
                 fields = event("client-hung-up-on", client=connection.sender.name)
                 log.debug("%s was dropped: %s", connection.sender.name, error, extra=fields)
@@ -96,13 +96,13 @@ class Port:
             self._enforce_limits(connection)
         messages = []
         for frames in received:
-            envelope, content = unwrapped(frames)
+            envelope, content = split_envelope(frames)
             messages.append(Message(Route(connection, envelope), content, connection.sender))
         return messages
 
-    def _listen_on(self, connection: ZmtpConnection) -> None:
+    def _watch_again(self, connection: ZmtpConnection) -> None:
         """Make epoll report the connection again even without new data, so that any thread can read what is left."""
-        self._epoll.modify(connection.fd, _NEWS | (select.EPOLLOUT if connection.unsent else 0))
+        self._epoll.modify(connection.fd, _WATCHED_EVENTS | (select.EPOLLOUT if connection.unsent else 0))
 
     def _accept(self) -> None:
         """Accept waiting clients as long as there is room; the others wait until a connection closes."""
@@ -110,7 +110,7 @@ class Port:
             while not self._is_shut:
                 if len(self._connections) >= self._most_clients:
                     if select.select([self._listening], [], [], 0)[0]:
-                        self._tell_full()
+                        self._warn_full()
                     return
                 try:
                     peer = self._listening.accept()[0]
@@ -118,39 +118,37 @@ class Port:
                     self._is_full = False
                     return
                 except OSError:  # no descriptor, or no memory, is free
-                    self._tell_full()
+                    self._warn_full()
                     return
-                self._greet(peer)
+                self._register(peer)
 
-    def _greet(self, peer: socket.socket) -> None:
-        """Register a new connection, unless it was closed meanwhile."""
+    def _register(self, peer: socket.socket) -> None:
+        """Greet a new connection and watch it, unless it was closed meanwhile. The caller holds the lock."""
         try:
             peer.setblocking(False)
             connection = ZmtpConnection(peer, sender_of(peer), self._message_bytes)
             connection.write(GREETING)
             self._connections[connection.fd] = connection
-            self._epoll.register(connection.fd, _NEWS)
+            self._epoll.register(connection.fd, _WATCHED_EVENTS)
         except OSError:
             self._connections.pop(peer.fileno(), None)
             peer.close()
 
-    def _tell_full(self) -> None:
+    def _warn_full(self) -> None:
+        """Warn once that clients wait for a connection, until one is free again."""
         if not self._is_full:
             self._is_full, count = True, len(self._connections)
             words = "%d clients are connected and more wait: raise server.max_clients or the limit of open files (%d)"
             log.warning(words, count, file_limit(), extra=event("clients-wait", clients=count))
 
     def send(self, route: Route, frame: bytes) -> None:
-        """Send one reply without waiting for the client; keep what the kernel does not take now.
-
-        Replies that a closed connection has not read count as lost.
-        """
+        """Send one reply without waiting for the client, and keep what the kernel does not take now."""
         connection = route.connection
         with connection.lock:
             try:
                 connection.send((*route.envelope, frame))
                 if connection.unsent:
-                    self._listen_on(connection)
+                    self._watch_again(connection)
             except (OSError, MemoryError):
                 self._drop(connection)
                 return
@@ -165,16 +163,16 @@ class Port:
                 self._held_bytes += held - connection.counted_bytes
                 connection.counted_bytes = held
         if connection.unsent_bytes > UNREAD_BYTES:
-            self._shed(connection, "does not read its replies")
+            self._drop_greedy(connection, "does not read its replies")
         while self._held_bytes > self._most_held_bytes:
             with self._lock:
-                greediest = max(self._connections.values(), key=lambda each: each.counted_bytes)
-            self._shed(greediest, "holds most of server.peers_mb, which is used up")
+                greediest = max(self._connections.values(), key=lambda connection: connection.counted_bytes)
+            self._drop_greedy(greediest, "holds most of server.peers_mb, which is used up")
 
-    def _shed(self, connection: ZmtpConnection, why: str) -> None:
+    def _drop_greedy(self, connection: ZmtpConnection, reason: str) -> None:
         held_mb, client = connection.held_bytes / 1e6, connection.sender.name
         fields = event("peer-shed", client=client, held_mb=held_mb)
-        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, why, extra=fields)
+        log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, reason, extra=fields)
         with connection.lock:
             self._drop(connection)
 
@@ -197,7 +195,7 @@ class Port:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no message and no reply waits to be read."""
+        """Whether no received message waits for the daemon, and no reply for its client, as far as the kernel knows."""
         waiting = select.poll()
         for connection in list(self._connections.values()):
             if connection.unsent:
@@ -206,7 +204,7 @@ class Port:
         return not waiting.poll(0)
 
     def shut(self) -> None:
-        """Accept no new connection: clients wait for the next process that listens there."""
+        """Accept no new connections: the clients wait for the next process that listens there."""
         self._is_shut = True
 
     def close(self) -> None:
@@ -223,29 +221,29 @@ MOST_ENVELOPE_BYTES = 4096  # room for ids of 255 bytes over more proxies than a
 
 
 class Route(NamedTuple):
-    """Destination of a reply. envelope: the first frames of the request, which its reply repeats; see `unwrapped`."""
+    """Destination of a reply. envelope: the first frames of the request, which route its reply through proxies."""
 
     connection: ZmtpConnection
     envelope: tuple[bytes, ...] = ()
 
 
 class Message(NamedTuple):
-    """One received message: the route of its reply, its frames without the envelope, and its sender."""
+    """A received message: the route of its reply, its frames without the envelope, and the user who sent it."""
 
     route: Route
     frames: list[memoryview]
     sender: UserIdentity
 
 
-def unwrapped(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:
+def split_envelope(frames: list[memoryview]) -> tuple[tuple[bytes, ...], list[memoryview]]:
     """Return a message's envelope, up to its empty delimiter, and the frames after it (ZeroMQ RFC 28).
 
     REQ sends the delimiter alone, ZMQ_REQ_CORRELATE a number before it, and each proxy adds a peer's id before them.
     Without a delimiter there is no envelope; an empty last frame is an image, not a delimiter.
     """
-    for at, frame in enumerate(frames[:-1]):
+    for i, frame in enumerate(frames[:-1]):
         if not len(frame):
-            envelope, rest = frames[: at + 1], frames[at + 1 :]
-            is_one = sum(map(len, envelope)) <= MOST_ENVELOPE_BYTES
-            return (tuple(map(bytes, envelope)), rest) if is_one else ((), frames)
+            envelope, rest = frames[: i + 1], frames[i + 1 :]
+            is_envelope = sum(map(len, envelope)) <= MOST_ENVELOPE_BYTES
+            return (tuple(map(bytes, envelope)), rest) if is_envelope else ((), frames)
     return (), frames

@@ -27,7 +27,7 @@ from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Port
 from jetsel.daemon.reload import READY
 from jetsel.daemon.signals import Signals
-from jetsel.daemon.snapshot import load, read_snapshot
+from jetsel.daemon.snapshot import load_snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.power.finding import check_board
 from jetsel.power.machine import Machine
@@ -45,7 +45,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
 
     `os._exit` is needed because threads may still be at work, although every request has its reply: the interpreter and
     loaded libraries would wait for them, or crash. The kernel ends the engine host with this process, also if the
-    process is killed. reread: returns the configuration for a reload. locate: returns the path of its file.
+    process is killed. reread: reads the configuration again, for a reload. locate: returns its path, None without one.
     """
     start_logging(config.log.level)
     return_large_blocks()
@@ -61,7 +61,7 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
         port = Port(listener, snapshot.limits.max_bytes, config.server)
         backends = Backends(config.host, port.wake)
         metering = Metering(config.power)
-        metering.serve(snapshot.families, config)
+        metering.set_families(snapshot.families, config)
         metering.start()
         dispatcher = Dispatcher(snapshot, port, backends, metering, reread, notifier, locate)
         lifecycle = Lifecycle(dispatcher, port, signals, notifier, listener.is_passed, config.server.drain_s, locate)
@@ -78,11 +78,11 @@ def run(config: Config, reread: Callable[[], Config], signals: Signals, locate: 
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """The life of the daemon, from its first thread to its last.
+    """The life of the daemon from the start of its workers to their end, in the main thread.
 
-    Only the main thread runs this; it computes nothing, so that signals never wait. is_passed: whether the service
-    manager listens, so that clients who connect during a drain wait for the next daemon. locate: returns the path of
-    the file that a reload reads.
+    That thread computes nothing, so that signals never wait. is_passed: whether the service manager listens, so that
+    clients who connect during a drain wait for the next daemon. drain_s: longest time for the requests left at a stop.
+    locate: returns the path of the configuration file, None without one.
     """
 
     dispatcher: Dispatcher
@@ -94,7 +94,7 @@ class Lifecycle:
     locate: Callable[[], Path | None]
 
     def run(self, backends: Backends) -> None:
-        """Load and serve until a signal stops the daemon, then answer what is left. Raises the errors of loading."""
+        """Load and serve until a signal stops the daemon, then answer accepted requests. Raises errors of loading."""
         self.dispatcher.workers.start()
         try:
             if self._load(backends):
@@ -110,7 +110,7 @@ class Lifecycle:
         if self.signals.stops:
             return False
         loaded = concurrent.futures.ThreadPoolExecutor(1, "loading").submit(
-            load, snapshot, backends, self.dispatcher.progress, stop
+            load_snapshot, snapshot, backends, self.dispatcher.progress, stop
         )
         loaded.add_done_callback(lambda _: self.signals.wake())
         while not loaded.done() and not self.signals.stops:
@@ -127,17 +127,18 @@ class Lifecycle:
         return True
 
     def _serve(self) -> None:
+        """Report that the daemon is ready, begin retiming if it is due, and wait for signals until one stops it."""
         self.notifier.ready(READY)
         snapshot = self.dispatcher.current.snapshot
         machine = Machine(snapshot.config.power.sysfs).facts().board.value
         begin_retiming(snapshot.families.values(), self.locate(), machine)
         while not self.signals.stops:
             if self.signals.take_hangup():
-                self.dispatcher.reloads.ask()  # without a reply
+                self.dispatcher.reloads.request()  # without a reply
             self.signals.wait()
 
     def _drain(self) -> None:
-        """Answer accepted requests within the limit; a second signal ends this at once."""
+        """Refuse new requests and wait until accepted ones are answered, at most drain_s or until a second signal."""
         if self.is_passed:
             self.port.shut()
         left, began_s = self.dispatcher.refuse_new(), time.monotonic()

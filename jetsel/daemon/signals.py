@@ -11,12 +11,12 @@ LONGEST_WAIT_S = 1.0  # in case a signal comes just before the main thread sleep
 
 
 class Signals:
-    """Counts of received signals; the main thread makes the only instance."""
+    """Counts the received signals; the main thread makes the only instance."""
 
     def __init__(self) -> None:
         self.stops = 0  # SIGTERM and SIGINT: the first drains the daemon, the second stops it at once
         self._hangups = 0
-        self._came: queue.SimpleQueue[None] = queue.SimpleQueue()  # signal handlers may call `put` at any point
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()  # signal handlers may call `put` at any point
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         signal.signal(signal.SIGHUP, self._hang_up)
@@ -24,11 +24,11 @@ class Signals:
     def wait(self, limit_s: float = LONGEST_WAIT_S) -> None:
         """Sleep until a signal comes, `wake` is called, or limit_s is over."""
         with contextlib.suppress(queue.Empty):
-            self._came.get(timeout=limit_s)
+            self._wakeups.get(timeout=limit_s)
 
     def wake(self) -> None:
         """End one wait; any thread may call."""
-        self._came.put(None)
+        self._wakeups.put(None)
 
     def take_hangup(self) -> bool:
         """Whether SIGHUP came since the last call."""

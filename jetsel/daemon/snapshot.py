@@ -1,4 +1,4 @@
-"""One reading of configuration, models and calibrations; the current one, and older ones that still have requests."""
+"""Snapshots of configuration, models and calibrations: the current one, and older ones that still have requests."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ log = logging.getLogger("jetsel.models")
 
 LOAD_S = 300.0  # largest load time: an engine host's start, its hello, and a load, each twice (supervisor.py)
 
-Tell = Callable[[str, float], None]
-"""Called with the progress in words, and the seconds until the next call at the latest."""
+OnProgress = Callable[[str, float], None]
+"""Called with the progress of loading in words, and the seconds until the next call at the latest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The families of one configuration, with policies and drivers. It does not change once it is loaded.
+    """All that is served under one configuration. It does not change once it is loaded: a reload makes another one.
 
-    broken: what lies in the models' folders and cannot be served, with the reason.
+    broken: sentences on files in the models' folders that cannot be served. limits: largest accepted image. workers:
+    threads that may compute at a time. timers: shared by all snapshots. edge: client of the edge server, if one is set.
     """
 
     config: Config
@@ -43,11 +44,11 @@ class Snapshot:
     broken: list[str]
     limits: Limits
     workers: int
-    timers: Timers  # shared by all snapshots' drivers
+    timers: Timers
     edge: EdgeClient | None
 
     def family(self, name: str | None) -> ServedFamily:
-        """Return the named family, or the default one; raises UnknownFamilyError."""
+        """Return the named family, for None the default one; raises UnknownFamilyError if it is not served."""
         family_name = name or self.default_family
         if family_name not in self.families:
             raise UnknownFamilyError(f"no family {family_name!r} is served: {', '.join(self.families)}")
@@ -60,7 +61,7 @@ class Snapshot:
         return [queue.engine for queue in queues if queue.engine is not None]
 
     def close(self, *others: Snapshot) -> None:
-        """Close the engines, and the edge client, that no other given snapshot uses."""
+        """Close the engines, and the edge client, that none of the other snapshots uses."""
         engines_in_use = {id(engine) for other in others for engine in other.engines}
         for engine in self.engines:
             if id(engine) not in engines_in_use:
@@ -70,7 +71,7 @@ class Snapshot:
 
 
 def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
-    """Read the models' folders and build the families; no model is loaded yet.
+    """Read the models' folders and return a snapshot of the configuration; no model is loaded yet.
 
     before: the snapshot that a reload replaces; a family keeps its calibration if the new one is refused. Raises
     ConfigError if nothing can be served, a name is unknown, or a policy mixes families.
@@ -78,17 +79,18 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
     site = open_site(config)
     for item in site.zoo.broken:
         log.error("model left out: %s: %s", item.path, item.reason, extra=event("model-left-out", path=item.path))
-    served = site.served({} if before is None else {name: one.in_use for name, one in before.families.items()})
-    default, helped = served.default_family, served.edge_family
+    in_use = {} if before is None else {name: family.in_use for name, family in before.families.items()}
+    served = site.served(in_use)
+    default, edge_family = served.default_family, served.edge_family
     if default == "starter" and "imagenet" not in served.families and before is None:
         words = "the starter family answers: 100 classes; for ImageNet's 1,000: jetsel models pull efficientnet-lite"
         log.info(words, extra=event("starter-answers"))
     edge = before.edge if before is not None and before.config.edge == config.edge else None
-    edge = edge or open_edge(config, site.zoo.families[helped])
+    edge = edge or open_edge(config, site.zoo.families[edge_family])
     timers = before.timers if before else Timers()
     families = {
-        name: serve_family(one, config, timers, edge if name == helped else None)
-        for name, one in served.families.items()
+        name: serve_family(family, config, timers, edge if name == edge_family else None)
+        for name, family in served.families.items()
     }
     limits, workers = site.limits, config.server.workers or os.cpu_count() or 1
     if before is not None:  # changes in [server] wait for the next start
@@ -96,25 +98,25 @@ def read_snapshot(config: Config, before: Snapshot | None = None) -> Snapshot:
     return Snapshot(config, families, default, site.broken, limits, workers, timers, edge)
 
 
-def load(
-    snapshot: Snapshot, backends: Backends, tell: Tell, stop: threading.Event, before: Snapshot | None = None
+def load_snapshot(
+    snapshot: Snapshot, backends: Backends, report: OnProgress, stop: threading.Event, before: Snapshot | None = None
 ) -> None:
-    """Load every model; keep from `before` the engines of models that are unchanged on the same backend.
+    """Load every model; take from `before`, the snapshot that a reload replaces, the engines of unchanged models.
 
-    stop: set by any thread to end the loading. Raises ShuttingDownError then. Raises ConfigError if no model of the
-    default family runs, or if a model that `before` serves is still on disk and does not load.
+    stop: set by another thread to end the loading; then ShuttingDownError is raised. Raises ConfigError if no model of
+    the default family loads, or if a model that `before` serves is still on disk and does not load.
     """
     families = snapshot.families
     if before is not None and before.config.models.threads == snapshot.config.models.threads:
         for name, family in families.items():
             if name in before.families:
-                family.take_over(before.families[name])
+                family.keep_unchanged(before.families[name])
     count, total = itertools.count(1), sum(len(family.models) for family in families.values())
 
     def next_model() -> None:
         if stop.is_set():
             raise ShuttingDownError("the daemon is stopping: it reads all files at its next start")
-        tell(f"loading {next(count)} of {total}", LOAD_S)
+        report(f"loading {next(count)} of {total}", LOAD_S)
 
     for family in families.values():
         family.load(snapshot.config, snapshot.workers, backends, next_model)
@@ -122,22 +124,22 @@ def load(
     if all(queue.engine is None for queue in default):
         reasons = "; ".join(dict.fromkeys(str(queue.unavailable) for queue in default))
         raise ConfigError(f"no model of the default family {snapshot.default_family} can run: {reasons}")
-    if before is not None and (lost := _lost(before, snapshot)):
+    if before is not None and (lost := _lost_models(before, snapshot)):
         raise ConfigError("; ".join(lost))
     for family in families.values():
-        family.stand_in()
+        family.replace_unavailable()
     freeze_and_trim()
 
 
-def _lost(before: Snapshot, following: Snapshot) -> list[str]:
-    """Return the models that `before` serves and that did not load again, with the reason."""
+def _lost_models(before: Snapshot, following: Snapshot) -> list[str]:
+    """Return a sentence for each model that `before` serves and that did not load again."""
     return [
         f"model {model} of family {name} is in use, but cannot be loaded again: {queue.unavailable}"
         for name, family in following.families.items()
         if name in before.families
         for model, queue in family.driver.queues.items()
         if queue.engine is None
-        if (was := before.families[name].driver.queues.get(model)) is not None and was.serves
+        if (old_queue := before.families[name].driver.queues.get(model)) is not None and old_queue.serves
     ]
 
 
@@ -161,15 +163,15 @@ class CurrentSnapshot:
         """State in `status`: loading, ready or stopping."""
         return "stopping" if self.is_closed else "ready" if self.is_ready else "loading"
 
-    def enter(self, earlier: Snapshot | None = None) -> Snapshot:
-        """Count a request; return its snapshot: `earlier`, that of the message's earlier boxes, or the current one."""
+    def enter(self, given: Snapshot | None = None) -> Snapshot:
+        """Count a request and return its snapshot: the current one, or that of its message's first box (`given`)."""
         with self._lock:
-            snapshot = earlier or self.snapshot
+            snapshot = given or self.snapshot
             self._requests[snapshot] += 1
             return snapshot
 
     def leave(self, snapshot: Snapshot) -> None:
-        """Note that a request of this snapshot has ended; an old snapshot is closed after its last request."""
+        """Note that a request of this snapshot has ended; close an old snapshot after its last request."""
         with self._lock:
             self._requests[snapshot] -= 1
         if snapshot is not self.snapshot:
@@ -183,6 +185,7 @@ class CurrentSnapshot:
         self._free_unused()
 
     def _free_unused(self) -> None:
+        """Close old snapshots without requests, and give their memory back to the kernel."""
         with self._lock:
             unused = [old for old in self.open_snapshots[1:] if not self._requests[old]]
             self.open_snapshots = tuple(snapshot for snapshot in self.open_snapshots if snapshot not in unused)

@@ -12,7 +12,7 @@ from jetsel import __version__
 from jetsel.base.process import resident_mb
 from jetsel.daemon.admission import Admission
 from jetsel.daemon.family import ServedFamily
-from jetsel.daemon.metering import Metering, words
+from jetsel.daemon.metering import Metering, reason_texts
 from jetsel.daemon.port import Port
 from jetsel.daemon.snapshot import CurrentSnapshot
 from jetsel.daemon.tally import Tally
@@ -34,7 +34,7 @@ from jetsel.wire.status import (
 
 @dataclass(frozen=True)
 class StatusReporter:
-    """Builds replies from the parts of the daemon. locate: returns the path of the file that a reload reads."""
+    """Builds the reply from the daemon's parts. locate: returns the path of the configuration, None without one."""
 
     current: CurrentSnapshot
     tally: Tally
@@ -58,7 +58,7 @@ class StatusReporter:
             uptime_s=round(time.monotonic() - tally.started_s, 3),
             endpoints=port.endpoints,
             default_family=snapshot.default_family,
-            families=[family_status(family, *tally.of_family(name)) for name, family in snapshot.families.items()],
+            families=[family_status(family, *tally.family_counts(name)) for name, family in snapshot.families.items()],
             broken=snapshot.broken,
             requests=tally.outcomes(),
             lost_replies=port.lost_replies,
@@ -91,9 +91,9 @@ class StatusReporter:
 
 
 def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyStatus:
-    """Return the state of one family. escalated: number of its answers that took more than one model."""
+    """Return the state of one family. answers: their number. escalated: those for which more than one model ran."""
     in_use, defaults, calibration = family.in_use, family.defaults, family.in_use.calibration
-    promises, points = family.promises.of(defaults.policy), None
+    promises, points = family.promises.of_policy(defaults.policy), None
     if calibration is not None:
         points = [OperatingPoint(name, one["top1"], one["mean_ms"]) for name, one in calibration.figures.items()]
     return FamilyStatus(
@@ -119,7 +119,7 @@ def family_status(family: ServedFamily, answers: int, escalated: int) -> FamilyS
 
 
 def _front(family: ServedFamily) -> FrontStatus | None:
-    """Return the operating points; None if the default policy has none or is replaced by another."""
+    """Return the operating points and how often each answered; None if the default policy has none."""
     front = family.front
     if front is None or front.points[0].policy.name != family.defaults.policy:
         return None
@@ -129,7 +129,7 @@ def _front(family: ServedFamily) -> FrontStatus | None:
         FrontPoint(one.policy.name, one.accuracy, one.calibrated_ms, one.energy_mj, answers.get(one.policy.name, 0))
         for one in front.points
     ]
-    return FrontStatus(points, used.last, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
+    return FrontStatus(points, used.last_point, front.points[front.floor].policy.name, round(used.cheapest_s(), 3))
 
 
 def _runs(families: Mapping[str, ServedFamily]) -> dict[str, dict[str, Histogram]]:
@@ -169,12 +169,12 @@ def _power(metering: Metering) -> PowerStatus:
         idle_reason=None if metering.idle is not None else metering.reason or metering.idle_reason,
         dropped=[] if sampler is None else list(sampler.dropped),
         power_mode=facts.power_mode.value,
-        out_of_conditions=words(metering.conditions.reasons),
+        out_of_conditions=reason_texts(metering.conditions.reasons),
         budget=metering.budget.status,
         models=estimates.models(),
         policies=estimates.policies(),
         chooser_j=estimates.chooser.known_j,
-        judged=_judged(metering),
+        judged=_compare_energies(metering),
         rails_w={} if sampler is None else sampler.rails_w(),
         jetpack=facts.jetpack.value,
         gpu_load=facts.gpu_load.value,
@@ -183,13 +183,13 @@ def _power(metering: Metering) -> PowerStatus:
     )
 
 
-def _judged(metering: Metering) -> EstimatesJudged:
-    """Compare the estimated energies with the measured ones; the ratio is None if idle power's error hides it."""
+def _compare_energies(metering: Metering) -> EstimatesJudged:
+    """Compare estimated with measured energies above idle power; the ratio is None if idle power's error hides it."""
     estimated_j, answers, without = metering.estimates.totals()
     above, idle = metering.above_idle, metering.idle
     measured_j = above.energy_j if above.new_values >= FEWEST_VALUES else None
-    half_j = None if measured_j is None or idle is None else idle.half_width_w * above.known_s
+    error_j = None if measured_j is None or idle is None else idle.half_width_w * above.known_s
     ratio = None
-    if measured_j is not None and half_j is not None and measured_j > half_j and estimated_j > 0:
+    if measured_j is not None and error_j is not None and measured_j > error_j and estimated_j > 0:
         ratio = measured_j / estimated_j
-    return EstimatesJudged(measured_j, half_j, above.known_s, estimated_j, answers, without, ratio)
+    return EstimatesJudged(measured_j, error_j, above.known_s, estimated_j, answers, without, ratio)

@@ -23,39 +23,42 @@ MOST_RECENT = 1000
 
 
 class Tally:
-    """Counters behind one lock. Any thread may call."""
+    """Counts requests and reloads since the start, behind one lock. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._outcomes: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()  # OK, or an error code
         self._answers: Counter[str] = Counter()  # by family
         self._by_model: Counter[tuple[str, str]] = Counter()  # family and model
-        self._by_policy: Counter[tuple[str, str]] = Counter()
+        self._by_policy: Counter[tuple[str, str]] = Counter()  # family and policy
         self._by_label: Counter[tuple[str, str]] = Counter()  # family and label, if class_counts is on
-        self._events: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
+        self._flags: Counter[str] = Counter()  # in_doubt, cut_short, on_time, late
         self._stages = [TimeHistogram() for _ in STAGES]
         self._recent: deque[RecentAnswer] = deque(maxlen=MOST_RECENT)  # ago_s: time.monotonic() of sending
-        self._escalated: Counter[str] = Counter()
-        self._reloads: Counter[str] = Counter()
+        self._escalated: Counter[str] = Counter()  # by family: answers for which several models ran
+        self._reloads: Counter[str] = Counter()  # OK, or an error code
         self._last_reload: ReloadStatus | None = None  # ago_s: time.monotonic() of its end
         self.started_s = time.monotonic()
-        self.instance = secrets.token_hex(8)
+        self.instance = secrets.token_hex(8)  # names this process, so that a restart is noticed
 
     def count(self, outcome: str) -> None:
-        """Count a message that was refused, by its error code."""
+        """Count one request that was refused or failed. outcome: its error code."""
         with self._lock:
             self._outcomes[outcome] += 1
 
-    def ended(self, reply: Answer | Failure, deadline_ms: float | None = None, *, class_counts: bool = False) -> None:
+    def count_reply(
+        self, reply: Answer | Failure, deadline_ms: float | None = None, *, class_counts: bool = False
+    ) -> None:
         """Count an admitted request by its reply, with its stages' times. class_counts: whether to count its label."""
         if isinstance(reply, Failure):
             self.count(reply.code)
             return
-        took, family = reply.stages_ms, reply.family
-        features = math.nan if took.features is None else took.features
-        waiting = math.nan if took.waiting is None else took.waiting
-        inference = sum(took.inference)
-        stages_ms = (took.queue, took.decode, features, took.choice, inference, took.total, waiting, took.input or 0.0)
+        stages, family = reply.stages_ms, reply.family
+        features = math.nan if stages.features is None else stages.features
+        waiting = math.nan if stages.waiting is None else stages.waiting
+        inference = sum(stages.inference)
+        before_ms, input_ms = (stages.queue, stages.decode, features, stages.choice), stages.input or 0.0
+        stages_ms = (*before_ms, inference, stages.total, waiting, input_ms)
         with self._lock:
             self._outcomes[OK] += 1
             self._answers[family] += 1
@@ -64,42 +67,42 @@ class Tally:
             self._by_policy[family, reply.policy] += 1
             if class_counts:
                 self._by_label[family, reply.label] += 1
-            self._events["in_doubt"] += reply.in_doubt
-            self._events["cut_short"] += reply.cut_short
+            self._flags["in_doubt"] += reply.in_doubt
+            self._flags["cut_short"] += reply.cut_short
             if deadline_ms is not None:
-                self._events["on_time" if took.total <= deadline_ms else "late"] += 1
+                self._flags["on_time" if stages.total <= deadline_ms else "late"] += 1
             for histogram, ms in zip(self._stages, stages_ms, strict=True):
                 histogram.add(ms)
-            self._recent.append(_recent(reply))
+            self._recent.append(_recent_answer(reply))
 
-    def reloaded(self, took_s: float, ended: list[str] | JetselError) -> None:
-        """Count a reload that has just ended: by what it changed, or the error that refused it."""
-        outcome = OK if isinstance(ended, list) else ended.code
+    def count_reload(self, took_s: float, result: list[str] | JetselError) -> None:
+        """Count a reload that has just ended. result: what it changed, in words, or the error that refused it."""
+        changed, refused = (result, None) if isinstance(result, list) else ([], result)
         with self._lock:
-            self._reloads[outcome] += 1
-            changed, refused = (ended, None) if isinstance(ended, list) else ([], str(ended))
-            self._last_reload = ReloadStatus(time.monotonic(), round(took_s, 3), changed, refused)
+            self._reloads[OK if refused is None else refused.code] += 1
+            error = None if refused is None else str(refused)
+            self._last_reload = ReloadStatus(time.monotonic(), round(took_s, 3), changed, error)
 
     def outcomes(self) -> dict[str, int]:
         """Return the number of requests by `ok` or error code."""
         with self._lock:
             return dict(self._outcomes)
 
-    def of_family(self, family: str) -> tuple[int, int]:
-        """Return a family's answers, and how many of them took more than one model."""
+    def family_counts(self, family: str) -> tuple[int, int]:
+        """Return the number of a family's answers, and of those for which more than one model ran."""
         with self._lock:
             return self._answers[family], self._escalated[family]
 
     def answers(self, runs: dict[str, dict[str, Histogram]], *, class_counts: bool) -> AnswerCounts:
-        """Return the counts of all answers since the start. class_counts: whether to include labels."""
+        """Return counts of all answers. runs: histograms of run times, to include. class_counts: whether by label."""
         with self._lock:
             return AnswerCounts(
                 by_model=_nested(self._by_model),
                 by_policy=_nested(self._by_policy),
-                in_doubt=self._events["in_doubt"],
-                cut_short=self._events["cut_short"],
-                on_time=self._events["on_time"],
-                late=self._events["late"],
+                in_doubt=self._flags["in_doubt"],
+                cut_short=self._flags["cut_short"],
+                on_time=self._flags["on_time"],
+                late=self._flags["late"],
                 bounds_ms=list(BOUNDS_MS),
                 stages={name: one.copy() for name, one in zip(STAGES, self._stages, strict=True)},
                 runs=runs,
@@ -125,13 +128,14 @@ class Tally:
 
 
 def _nested(flat: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
+    """Return counts by (family, name) as family -> name -> count."""
     nested: dict[str, dict[str, int]] = {}
     for (family, name), count in flat.items():
         nested.setdefault(family, {})[name] = count
     return nested
 
 
-def _recent(reply: Answer) -> RecentAnswer:
+def _recent_answer(reply: Answer) -> RecentAnswer:
     return RecentAnswer(
         id=reply.id,
         ago_s=time.monotonic(),

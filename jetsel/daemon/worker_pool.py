@@ -1,4 +1,4 @@
-"""The daemon's threads: each waits at the socket, and carries what it reads to the reply.
+"""The daemon's worker threads: each waits at the socket, and processes what it reads, up to the reply.
 
 There is one more thread than may compute at a time, so that one reads the socket and refuses requests while all others
 compute. If requests come one at a time without a break, one thread does all the work. The others stand by: they sleep
@@ -29,10 +29,7 @@ PAUSE_S = 0.01  # after a defect, so that a permanent one does not take a core
 
 
 class WorkerPool:
-    """Threads that carry requests from the socket to the reply, and the queue of their jobs.
-
-    At most `workers` threads compute at a time. There is one thread more, so that one can wait at the socket.
-    """
+    """Worker threads and the queue of their jobs. `workers` threads compute at a time; one more reads the socket."""
 
     def __init__(self, port: Port, pipeline: Pipeline, watchdog: Watchdog, workers: int) -> None:
         self._port = port
@@ -41,12 +38,12 @@ class WorkerPool:
         self._workers = workers
         self._heartbeat_s = min(HEARTBEAT_S, watchdog.longest_sleep_s or HEARTBEAT_S)
         self._jobs: deque[Job] = deque()
-        pipeline.begin_later = self._jobs.append  # the calling worker looks for jobs right after
+        pipeline.enqueue = self._jobs.append  # the calling worker looks for jobs right after
         self._lock = threading.Lock()
-        self._working = 0
-        self._standing_by = 0
+        self._computing = 0  # number of threads that process jobs
+        self._standing_by = 0  # number of threads that sleep away from the socket
         self._woken = threading.Semaphore(0)  # each release wakes one thread that stands by
-        self._completed = 0  # number of completed jobs or batches
+        self._completed_rounds = 0  # number of completed jobs or batches
         self._lone_jobs = 0  # jobs in a row that began while no other job was under way or waiting
         self._stopping = False
         self._threads = [
@@ -54,12 +51,12 @@ class WorkerPool:
         ]
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads, which wait for requests at once."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, patience_s: float) -> bool:
-        """Let every thread finish its job, for at most patience_s in all; return whether all have ended."""
+        """End the threads after their current jobs; return whether all have ended within patience_s."""
         give_up_s = time.monotonic() + patience_s
         self._stopping = True
         self._port.wake()
@@ -73,7 +70,7 @@ class WorkerPool:
         return len(self._jobs)
 
     def wake(self) -> None:
-        """Wake a thread for a result or a deadline: one that waits at the port, and one that stands by."""
+        """Wake threads to continue runs after a result or a deadline: one at the port, and one that stands by."""
         self._port.wake()
         if self._standing_by:
             self._woken.release()
@@ -84,44 +81,44 @@ class WorkerPool:
         self._port.wake()
 
     def _serve(self) -> None:
-        """Carry jobs and read the socket in turn until the pool stops. Each thread runs this loop."""
+        """Process jobs and read the socket in turn until the pool stops. Each thread runs this loop."""
         jobs: list[Job] = []
         while not self._stopping:
             try:
-                self._watchdog.turned()
+                self._watchdog.note_round()
                 if jobs:
-                    self._pipeline.carry(*jobs)
+                    self._pipeline.process(*jobs)
                     self._drain_socket()
                 else:
-                    self._take_in_news()
+                    self._wait_for_messages()
             except Exception:  # a defect or a lack of memory: the thread must live for the next job
                 log.exception("a worker failed because of a defect and continues", extra=event("worker-failed"))
                 time.sleep(PAUSE_S)
-            jobs = self._next(has_worked=bool(jobs))
+            jobs = self._next_jobs(has_worked=bool(jobs))
         self._port.wake()  # one call wakes one thread: each that ends wakes the next
 
-    def _take_in_news(self) -> None:
-        """Wait for messages and queue their jobs, or stand by; without messages, carry on what waits for a result."""
-        if self._stood_by():
-            self._pipeline.carry_waiting()
+    def _wait_for_messages(self) -> None:
+        """Wait for messages and queue their jobs, or stand by; if none comes, continue runs that wait for a result."""
+        if self._stand_by():
+            self._pipeline.continue_waiting()
             return
-        most = MOST_JOBS + 1 if self._working else 1  # while others compute, take all that has come
+        max_events = MOST_JOBS + 1 if self._computing else 1  # while others compute, take all that has come
         messages = self._port.receive(0.0) if self._lone_jobs >= LONE_JOBS else None
         if messages:
             self._lone_jobs -= LONE_JOBS // 2  # it came while this thread worked: perhaps another thread is needed
         elif messages is None:
-            messages = self._port.receive(self._heartbeat_s, most)
+            messages = self._port.receive(self._heartbeat_s, max_events)
         if not messages:
-            self._pipeline.carry_waiting()
+            self._pipeline.continue_waiting()
             return
-        self._take_in(messages)
+        self._queue_jobs_of(messages)
 
-    def _take_in(self, messages: list[Message]) -> None:
+    def _queue_jobs_of(self, messages: list[Message]) -> None:
         for message in messages:
             self._jobs.extend(self._pipeline.take_in(message))
 
     def _drain_socket(self) -> None:
-        """If jobs wait already, take in all messages that came while this thread worked.
+        """If jobs wait already, read all messages that came while this thread computed, and queue their jobs.
 
         Messages left in the socket have no arrival time and are not refused: under overload they would wait there far
         beyond their deadlines.
@@ -130,53 +127,50 @@ class WorkerPool:
             messages = self._port.receive(0.0, MOST_JOBS)
             if messages is None:
                 return
-            self._take_in(messages)
+            self._queue_jobs_of(messages)
             if not messages:
-                self._pipeline.carry_waiting()  # the event may have been `wake`
+                self._pipeline.continue_waiting()  # the event may have been `wake`
 
-    def _stood_by(self) -> bool:
-        """Stand by for a moment if the socket does not need this thread; return False if it is needed.
+    def _stand_by(self) -> bool:
+        """Sleep for at most MOMENT_S unless the socket needs this thread; return True if it still does not.
 
         It is not needed while as many threads compute as may, since it would take their cores, nor while another thread
-        answers requests that come one at a time. It is needed if no thread has completed a job for a moment.
+        answers requests that come one at a time. It is needed if no thread has completed a job for MOMENT_S.
         """
         with self._lock:
-            completed, is_last = self._completed, self._standing_by == len(self._threads) - 1
-            if self._working < self._workers and (self._lone_jobs < LONE_JOBS or is_last):
+            completed, is_last = self._completed_rounds, self._standing_by == len(self._threads) - 1
+            if self._computing < self._workers and (self._lone_jobs < LONE_JOBS or is_last):
                 return False
             self._standing_by += 1
         is_woken = self._woken.acquire(timeout=MOMENT_S)
         with self._lock:
             self._standing_by -= 1
-            if is_woken or self._completed != completed:
+            if is_woken or self._completed_rounds != completed:
                 return True
             self._lone_jobs = 0
             return False
 
-    def _next(self, *, has_worked: bool) -> list[Job]:
-        """Return this thread's next jobs: usually one, or its share if many wait.
+    def _next_jobs(self, *, has_worked: bool) -> list[Job]:
+        """Return this thread's next jobs: usually one, or a batch if many wait. has_worked: whether it just ended some.
 
         The list is empty if no job waits, or as many threads compute as may.
         """
         with self._lock:
-            self._working -= has_worked
-            self._completed += has_worked
-            if not self._jobs or self._working >= self._workers:
+            self._computing -= has_worked
+            self._completed_rounds += has_worked
+            if not self._jobs or self._computing >= self._workers:
                 return []
-            waiting, others = len(self._jobs), self._working
-            self._working += 1
-            share = 1 if waiting == 1 else share_of(waiting, self._workers - others)
+            waiting, others = len(self._jobs), self._computing
+            self._computing += 1
+            share = 1 if waiting == 1 else batch_share(waiting, self._workers - others)
             jobs = [self._jobs.popleft() for _ in range(share)]
             self._lone_jobs = 0 if others or self._jobs else min(self._lone_jobs + 1, 2 * LONE_JOBS)
-            if self._jobs and self._working < self._workers:  # one more thread takes the next job
+            if self._jobs and self._computing < self._workers:  # one more thread takes the next job
                 wake_one = self._woken.release if self._standing_by else self._port.wake
                 wake_one()
             return jobs
 
 
-def share_of(waiting: int, free: int) -> int:
-    """Return how many waiting jobs one of the free threads takes: a batch costs less and delays no job.
-
-    One job is left for the next thread.
-    """
+def batch_share(waiting: int, free: int) -> int:
+    """Return how many of the waiting jobs one of the free threads takes: a batch costs less than single jobs."""
     return max(1, min(waiting // free, waiting - 1, MOST_JOBS))

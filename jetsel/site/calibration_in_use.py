@@ -24,11 +24,11 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(frozen=True, eq=False)
 class CalibrationInUse:
-    """The calibration in use, None if there is none, and the policies that it offers by name.
+    """The calibration that a family is served with, None if there is none, and the family's policies by name.
 
-    source: which one it is, or why there is none, for people. refused: why another one was rejected, None if none was.
-    identity: which one it is, for programs; None if there is none. unchanged: if a calibration was set aside because
-    models changed, the models that did not, the most accurate last.
+    source: which one it is, or why there is none, in words. refused: why another one was rejected, None if none was.
+    identity: which one it is, for programs; None if there is none. unchanged_models: if a calibration was rejected
+    because models changed, the models that did not, the most accurate last.
     """
 
     calibration: Calibration | None
@@ -36,58 +36,58 @@ class CalibrationInUse:
     source: str
     refused: str | None = None
     identity: CalibrationIdentity | None = None
-    unchanged: tuple[str, ...] = ()
+    unchanged_models: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.source if self.refused is None else f"{self.source}; rejected: {self.refused}"
 
     def unknown(self, models: Collection[str]) -> list[str]:
-        """Return the models that the calibration, in use or set aside, lacks; none if there is no calibration."""
-        models_known = self.unchanged if self.calibration is None else self.calibration.identities
+        """Return the models that the calibration, in use or rejected, does not cover; [] if there is none."""
+        models_known = self.unchanged_models if self.calibration is None else self.calibration.identities
         return [name for name in models if name not in models_known] if models_known else []
 
     def best(self, models: Collection[str]) -> str:
-        """Return the model for doubtful images: the best unchanged one, otherwise the last of these, cheapest first."""
-        return self.unchanged[-1] if self.unchanged else list(models)[-1]
+        """Return the model for doubtful images: the best of unchanged_models, or the last of `models`."""
+        return self.unchanged_models[-1] if self.unchanged_models else list(models)[-1]
 
 
-def choose(
+def choose_calibration(
     family: Family, models: Mapping[str, Model], config: Config, before: CalibrationInUse | None
 ) -> CalibrationInUse:
-    """Return the calibration to serve: the owner's, or if there is none the one shipped with the models.
+    """Return the calibration to serve: the one that the owner installed, or if there is none the shipped one.
 
-    If one of them does not fit the models, the previous one (`before`) stays in use if that still fits, otherwise the
+    If it does not fit the models, the one in use before a reload (`before`) stays if that still fits; otherwise the
     next is tried. If none fits, none is in use. models: the served ones by name, cheapest first.
     """
     refused: list[str] = []
     unchanged_models: tuple[str, ...] = ()
     owners = calibrations_folder(config.models)
-    for find in (partial(installed.current, owners, family.name), partial(shipped, family)):
+    for find in (partial(installed.current, owners, family.name), partial(find_shipped, family)):
         candidate = None
         try:
             candidate = find()
             if candidate is None:
                 continue
             calibration = candidate.usable_calibration()
-            policies = offered(calibration, family, models, config.edge.models)
+            policies = offered_policies(calibration, family, models, config.edge.models)
         except CalibrationError as fault:
             refused.append(f"number {candidate.number}: {fault}" if candidate and candidate.number else str(fault))
             _log_refusal(family.name, candidate, refused[-1])
-            kept_calibration = _kept(before, family, models, config)
-            if kept_calibration is not None:
-                return replace(kept_calibration, refused="; ".join(refused))
-            unchanged_models = unchanged_models or unchanged(candidate, family, models)
+            previous = _previous_if_fits(before, family, models, config)
+            if previous is not None:
+                return replace(previous, refused="; ".join(refused))
+            unchanged_models = unchanged_models or find_unchanged_models(candidate, family, models)
             continue
         number = None if candidate.number == installed.SHIPPED else candidate.number
         sha256 = candidate.sha256
         identity = None if sha256 is None else CalibrationIdentity(number, calibration.created, sha256)
         return CalibrationInUse(calibration, policies, candidate.description, "; ".join(refused) or None, identity)
     source = f"rejected: {'; '.join(refused)}" if refused else "none was made"
-    return CalibrationInUse(None, catalogue(list(models), None), source, unchanged=unchanged_models)
+    return CalibrationInUse(None, catalogue(list(models), None), source, unchanged_models=unchanged_models)
 
 
-def unchanged(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
-    """Return the models that are the same as when calibrated, the most accurate last; () if all of them are."""
+def find_unchanged_models(installed: Installed | None, family: Family, models: Mapping[str, Model]) -> tuple[str, ...]:
+    """Return the models that are as a rejected calibration has them, the most accurate last; () if all or none are."""
     calibration = installed.calibration if installed is not None and not _is_retimed_here(installed) else None
     if calibration is None or calibration.labels_sha256 != family.labels.sha256:
         return ()
@@ -99,20 +99,20 @@ def unchanged(installed: Installed | None, family: Family, models: Mapping[str, 
     return tuple(sorted(unchanged_models, key=lambda name: figures.get(f"single:{name}", {"top1": 0.0})["top1"]))
 
 
-def shipped(family: Family) -> Installed | None:
+def find_shipped(family: Family) -> Installed | None:
     """Return the calibration shipped with the models, None if there is none."""
     return installed.shipped(family.calibration_folder, family.labels.sha256)
 
 
-def offered(
+def offered_policies(
     calibration: Calibration, family: Family, models: Mapping[str, Model], elsewhere: Collection[str] = ()
 ) -> dict[str, Policy]:
-    """Return a family's policies with this calibration. Raises CalibrationError if it does not fit.
+    """Return a family's policies by name with this calibration. Raises CalibrationError if it does not fit.
 
-    models: the served ones. elsewhere: models of the edge server, which the calibration may hold too.
+    models: the served ones. elsewhere: models of the edge server, which the calibration may cover too.
     """
-    hashes = {name: one.manifest.identity for name, one in models.items()}
-    check(calibration, family, hashes, elsewhere)
+    identities = {name: model.manifest.identity for name, model in models.items()}
+    check_fits(calibration, family, identities, elsewhere)
     policies = catalogue(list(models), calibration)
     default = calibration.default_policy
     if default not in policies and calibration.identities.keys() <= models.keys():
@@ -123,14 +123,14 @@ def offered(
     return policies
 
 
-def check(
+def check_fits(
     calibration: Calibration, family: Family, identities: Mapping[str, str], elsewhere: Collection[str] = ()
 ) -> None:
     """Raise CalibrationError if a calibration was made for other labels, models, features or pixels than those served.
 
-    identities: model -> Manifest.identity, as served. A served model may be missing in the calibration; no policy uses
-    it. elsewhere: models that may be missing here, since the edge server runs them. The error names each difference and
-    the repair.
+    identities: of the served models by name, hashes of all that decides their outputs (Manifest.identity). A served
+    model may be missing in the calibration; no policy uses it. elsewhere: models that may be missing here, since the
+    edge server runs them. The error names each difference and the repair.
     """
     differences = []
     if calibration.labels_sha256 != family.labels.sha256:
@@ -139,12 +139,12 @@ def check(
         differences.append("another version of the features")
     if calibration.decode_px != family.decode_px:
         differences.append(f"images decoded for {calibration.decode_px} px, now for {family.decode_px}")
-    for model, made_for in calibration.identities.items():
+    for model, calibrated_identity in calibration.identities.items():
         if model not in identities:
             if model in elsewhere:
                 continue
             differences.append(f"model {model} is neither served here nor named under [edge.models]")
-        elif identities[model] != made_for:
+        elif identities[model] != calibrated_identity:
             differences.append(f"model {model} has changed")
     if differences:
         raise CalibrationError(
@@ -153,7 +153,7 @@ def check(
         )
 
 
-def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:
+def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:  # refused: None if it is unreadable
     fields = event("calibration-refused", family=family)
     if refused and refused.calibration and _is_retimed_here(refused):
         words = "the calibration that ships with family %s is for other models: the start or `%s` fits it to these"
@@ -163,17 +163,17 @@ def _log_refusal(family: str, refused: Installed | None, reason: str) -> None:
 
 
 def _is_retimed_here(installed_calibration: Installed) -> bool:
-    """Return whether it was shipped with ANSWERS, by which the next start fits it to the models here."""
+    """Whether it was shipped with the file ANSWERS, by which the next start fits it to the models here."""
     return installed_calibration.number == installed.SHIPPED and (installed_calibration.directory / ANSWERS).is_file()
 
 
-def _kept(
+def _previous_if_fits(
     before: CalibrationInUse | None, family: Family, models: Mapping[str, Model], config: Config
 ) -> CalibrationInUse | None:
-    """Return the previous calibration with the policies that it offers now, None if it no longer fits."""
+    """Return the calibration in use before a reload, with the policies that it offers now; None if it does not fit."""
     if before is None or before.calibration is None:
         return None
     try:
-        return replace(before, policies=offered(before.calibration, family, models, config.edge.models))
+        return replace(before, policies=offered_policies(before.calibration, family, models, config.edge.models))
     except CalibrationError:
         return None

@@ -17,11 +17,11 @@ ADDONS = {
     "mqtt": "jetsel.addons.cameras.config",
     "fleet": "jetsel.addons.fleet.config",
 }
-"""Sections that add-ons decode -> the module with the add-on's SECTIONS. The daemon ignores these sections."""
+"""By section that an add-on decodes: the module with the add-on's SECTIONS. The daemon ignores these sections."""
 
 
 def locate(given: Path | None) -> Path | None:
-    """Return the file to read: `given`, $JETSEL_CONFIG, the user's own, or the system's; None: built-in defaults."""
+    """Return the first of `given`, $JETSEL_CONFIG, and the user's and the system's file if they exist; or None."""
     given_path = given or os.environ.get(VARIABLE)
     if given_path:
         return Path(given_path)
@@ -30,15 +30,15 @@ def locate(given: Path | None) -> Path | None:
     return next((path for path in (own, Path(SYSTEM_CONFIG)) if path.exists()), None)
 
 
-def applied(given: Path | None) -> Config:
-    """Return the configuration that applies. given: the file named on the command line. Raises ConfigError."""
+def locate_and_read(given: Path | None) -> Config:
+    """Return the configuration that applies. given: the command line's file, None to locate it. Raises ConfigError."""
     return read(locate(given))
 
 
 def endpoint_of(given: str | None, config: Path | None) -> str | None:
-    """Return the daemon's address for a command: `given`, or the one in the file `config`.
+    """Return the daemon's address for a command: `given`, or server.endpoint in the file `config`.
 
-    None if neither is given; a client then uses $JETSEL_ENDPOINT or the default addresses.
+    None if neither is set; a client then uses $JETSEL_ENDPOINT or the default addresses.
     """
     return given if given is not None or config is None else read(config).server.endpoint
 
@@ -48,27 +48,27 @@ def read(path: Path | None) -> Config:
 
     Sections of add-ons are accepted and not decoded.
     """
-    return Config() if path is None else _decoded(path, lambda text: parse(text, ADDONS))
+    return Config() if path is None else _read_file(path, lambda text: parse(text, ADDONS))
 
 
 def read_sections(path: Path | None, sections: Sections[S]) -> S:
-    """Return the sections of one add-on, their defaults for None. Raises ConfigError that names the file."""
+    """Return an add-on's sections of the file, their defaults for None. Raises ConfigError that names the file."""
     if path is None:
         return sections.kind()
 
-    def own(text: str) -> S:
+    def decode_own(text: str) -> S:
         plain = parse_toml(text)
         return decode({name: plain[name] for name in sections.kind.__struct_fields__ if name in plain}, sections)
 
-    return _decoded(path, own)
+    return _read_file(path, decode_own)
 
 
-def _decoded(path: Path, decoded: Callable[[str], S]) -> S:
+def _read_file(path: Path, decode_text: Callable[[str], S]) -> S:
     try:
         content = path.read_bytes()
         if b"\0" in content:
             raise ConfigError("UTF-16, or not text: save it as UTF-8")
-        return decoded(content.decode("utf-8-sig"))  # editors on Windows write a byte order mark first
+        return decode_text(content.decode("utf-8-sig"))  # editors on Windows write a byte order mark first
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""One family as configured: its models, the calibration in use, and the default policy."""
+"""One family as configured: its served models, its calibration in use, its default policy and fallback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jetsel.base.events import event
 from jetsel.image import Limits
 from jetsel.policies.front import Front, front_of, point_of, points_here
 from jetsel.policies.registry import no_such
-from jetsel.site.calibration_in_use import CalibrationInUse, choose
+from jetsel.site.calibration_in_use import CalibrationInUse, choose_calibration
 from jetsel.zoo import Family, Model, Zoo
 from jetsel.zoo.store import planned_folders
 
@@ -20,15 +20,15 @@ OURS = ("imagenet", "starter")  # the families that jetsel downloads and ships
 
 
 def limits_of(config: Config) -> Limits:
-    """Return the largest accepted image, in serving as in calibration."""
+    """Return the limits of an accepted image in bytes and pixels, in serving as in calibration."""
     return Limits(int(config.server.max_image_mb * 1e6), int(config.server.max_image_megapixels * 1e6))
 
 
 def default_family(config: Config, families: Sequence[str]) -> str:
-    """Return the family of requests that name none.
+    """Return the family of requests that name none. families: names of all that exist.
 
-    It is the first of these that exists: the configured one, the first of the fleet's plan, the only one of the owner,
-    ImageNet's, the starter family. Raises ConfigError if none exists, or the configured one does not.
+    It is the configured one, or else the first of these that exists: the first of the fleet's plan, the only one of the
+    owner, ImageNet's, the starter family. Raises ConfigError if none exists, or the configured one does not.
     """
     default = config.models.default_family
     if default is not None:
@@ -47,13 +47,13 @@ def default_family(config: Config, families: Sequence[str]) -> str:
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:
-    """Return the models of a family that are configured to be served, by name, cheapest first."""
+    """Return the family's models that models.only allows (all if it is empty), by name, cheapest first."""
     only = config.models.only
     return {model.manifest.name: model for model in family.models if not only or model.manifest.name in only}
 
 
 def served_families(zoo: Zoo, config: Config) -> list[str]:
-    """Return the families with a served model. Raises ConfigError if the configuration names unknown models."""
+    """Return names of families with a served model. Raises ConfigError if the configuration names unknown models."""
     names = {model.manifest.name for family in zoo.families.values() for model in family.models}
     for key, chosen in (("only", config.models.only), ("backends", config.models.backends)):
         unknown = sorted(set(chosen) - names)
@@ -67,9 +67,9 @@ log = logging.getLogger("jetsel.models")
 
 @dataclass(frozen=True)
 class Defaults:
-    """How requests are answered that do not say it themselves. because: the reason for the policy, in words.
+    """How requests are answered that do not set it. because: why `policy` is the default, in words.
 
-    fallback: the model for doubtful images. on_doubt: "use" the fallback, or "refuse".
+    fallback: the model that answers if the policy is in doubt. on_doubt: "use" the fallback, or "refuse".
     """
 
     policy: str
@@ -82,8 +82,9 @@ class Defaults:
 class ConfiguredFamily:
     """One family as it is served; no model is loaded.
 
-    models: by name, cheapest first, after those that the calibration in use lacks. front: the operating points of the
-    default policy; None without a calibration, and if neither a latency target nor a power budget is set.
+    models: by name; first those that the calibration in use does not cover, then the others, cheapest first. front:
+    operating points (policies with accuracy and cost) to adapt to load and power; None without a calibration, and if
+    neither a latency target nor a power budget is set.
     """
 
     family: Family
@@ -93,16 +94,16 @@ class ConfiguredFamily:
     front: Front | None
 
 
-def configured(
+def configure_family(
     family: Family, config: Config, *, is_default: bool, before: CalibrationInUse | None = None
 ) -> ConfiguredFamily:
     """Return a family as the configuration serves it.
 
-    before: the calibration in use before a reload; it stays if the new one is rejected. The default family must have
-    the configured fallback and default policy, or ConfigError is raised; other families that lack them use their own.
+    before: the calibration in use before a reload; it stays if the new one is rejected. is_default: whether it is the
+    default family. If that lacks the configured fallback or policy, ConfigError is raised; others use their own.
     """
     served = served_models(family, config)
-    in_use = choose(family, served, config, before)
+    in_use = choose_calibration(family, served, config, before)
     models = _by_time(served, in_use)
     if unknown := in_use.unknown(models):
         words = "family %s: not calibrated: %s: no policy uses them until `jetsel calibrate` finds that they pay"
@@ -124,10 +125,10 @@ def configured(
 def default_policy_of(
     family: Family, in_use: CalibrationInUse, config: Config, models: Collection[str], *, is_default: bool
 ) -> tuple[str, str]:
-    """Return the default policy and the reason for it.
+    """Return the name of the default policy and the reason for it, in words.
 
-    models: by name, the most expensive last. If the calibration's policy needs others, it is the most accurate of those
-    that can run. Raises ConfigError if the family lacks the configured policy.
+    models: names of the served ones, the most expensive last. If the calibration's policy needs others, it is the most
+    accurate of those that can run. Raises ConfigError if the default family lacks the configured policy.
     """
     calibration, offered = in_use.calibration, in_use.policies
     configured_policy = config.policy.default
@@ -142,36 +143,33 @@ def default_policy_of(
             return calibrated, calibration.because
         best = max(runnable, key=lambda name: figures[name]["top1"] if name in figures else 0.0)
         return best, f"{calibrated} needs models that are not served: the most accurate of the others is used"
-    why = "without a calibration the most expensive model answers"
-    if in_use.unchanged:
-        why = "the most accurate model that has not changed answers until `jetsel calibrate IMAGES`"
-    return f"single:{in_use.best(models)}", why
+    reason = "without a calibration the most expensive model answers"
+    if in_use.unchanged_models:
+        reason = "the most accurate model that has not changed answers until `jetsel calibrate IMAGES`"
+    return f"single:{in_use.best(models)}", reason
 
 
 def _front(
     family: Family, config: Config, in_use: CalibrationInUse, name: str, models: Collection[str]
 ) -> Front | None:
-    """Return the default policy's operating points that are accurate enough. name: the default policy."""
+    """Return the operating points to adapt among: the default policy `name`, and cheaper ones with least_accuracy."""
     calibration, least = in_use.calibration, config.policy.least_accuracy or 0.0
     if calibration is None or (config.policy.latency_target_ms is None and config.power.budget_w is None):
         return None
     top = point_of(in_use.policies[name], calibration)
     if top is None:
         return None
-    paths = points_here(in_use.policies, calibration, models)
+    points = points_here(in_use.policies, calibration, models)
     if top.known_accuracy < least:
         words = "policy.least_accuracy is %g, and %s of family %s has %.3f: no cheaper operating point is used"
         fields = event("front-too-weak", family=family.name)
         log.warning(words, least, name, family.name, top.accuracy, extra=fields)
-    others = [one for one in paths if one.policy.name != name and one.known_accuracy >= least]
+    others = [point for point in points if point.policy.name != name and point.known_accuracy >= least]
     return front_of(others, top)
 
 
 def _by_time(models: Mapping[str, Model], in_use: CalibrationInUse) -> dict[str, Model]:
-    """Return the models cheapest first, by calibrated latency, after those that are not calibrated.
-
-    An uncalibrated model is therefore never the last one, which answers doubtful images.
-    """
+    """Return the uncalibrated models, then the others, each by latency: the last model answers doubtful images."""
     costs_ms = {} if in_use.calibration is None else in_use.calibration.costs_ms
     times_ms = {name: costs_ms.get(name, model.manifest.cost_ms) for name, model in models.items()}
     unknown = in_use.unknown(models)

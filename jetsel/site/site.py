@@ -13,11 +13,11 @@ from jetsel.base.config import Config, calibrations_folder
 from jetsel.base.errors import CalibrationError, ConfigError, UnknownFamilyError, did_you_mean
 from jetsel.image import Limits
 from jetsel.policies import catalogue
-from jetsel.site.calibration_in_use import CalibrationInUse, offered, shipped, unchanged
-from jetsel.site.config_file import applied
+from jetsel.site.calibration_in_use import CalibrationInUse, find_shipped, find_unchanged_models, offered_policies
+from jetsel.site.config_file import locate_and_read
 from jetsel.site.configured import (
     ConfiguredFamily,
-    configured,
+    configure_family,
     default_family,
     default_policy_of,
     limits_of,
@@ -29,7 +29,7 @@ from jetsel.zoo import Family, Model, Zoo, model_folders, scan
 
 @dataclass(frozen=True, eq=False)
 class ServedFamilies:
-    """The served families. edge_family: the one whose requests may use the edge server."""
+    """The served families by name. edge_family: name of the one whose requests may use the edge server."""
 
     families: dict[str, ConfiguredFamily]
     default_family: str
@@ -38,23 +38,23 @@ class ServedFamilies:
 
 @dataclass(frozen=True, eq=False)
 class Incumbent:
-    """The default policy and its calibration, None if none is in use.
+    """The default policy and calibration (None without one) that a new calibration would replace.
 
-    is_chosen: whether a calibration or the configuration chose the policy; a new candidate must then be better. models:
-    of the policy.
+    is_chosen: whether a calibration or the configuration chose the policy; a new policy must then be better.
     """
 
     policy: str
     calibration: Calibration | None = None
     is_chosen: bool = True
-    models: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()  # of the policy
 
 
 @dataclass(frozen=True)
 class FamilyCalibrations:
-    """One family's calibrations. models: None if only the owner's calibrations are left on disk.
+    """One family's calibrations: those that the owner installed below `folder`, and the one shipped with its models.
 
-    is_default: whether requests that name no family use this one. others: the other families.
+    models: None if only the owner's calibrations are left on disk. is_default: whether requests that name no family use
+    this one. others: the other families by name.
     """
 
     family: str
@@ -70,14 +70,14 @@ class FamilyCalibrations:
         A calibration that the daemon would reject has a reason, even if it is readable.
         """
         owners = installed.history(self.folder, self.family)
-        own = None if self.models is None else shipped(self.models)
-        entries = [self._judged(entry) for entry in [*owners, *([own] if own else [])]]
+        own = None if self.models is None else find_shipped(self.models)
+        entries = [self._with_reason(entry) for entry in [*owners, *([own] if own else [])]]
         if own is not None and entries[-1].reason is None:
             entries[-1] = replace(entries[-1], is_current=not any(entry.is_current for entry in owners))
         return entries
 
     def entry(self, number: int | None) -> Installed:
-        """Return the calibration with this number: 0 for the shipped one, None for the current one."""
+        """Return the calibration of this number: 0 is the shipped, None the current one. Raises CalibrationError."""
         entries = self.entries()
         for entry in entries:
             if entry.is_current if number is None else entry.number == number:
@@ -91,7 +91,7 @@ class FamilyCalibrations:
         raise CalibrationError(f"family {self.family} has {missing}: name one of {numbers}")
 
     def incumbent(self) -> Incumbent:
-        """Return the current default policy and its calibration. A new policy must beat it.
+        """Return the current default policy and its calibration, with which a new calibration is compared.
 
         A calibration that needs models of the edge server is ignored. Raises CalibrationError if there are no models.
         """
@@ -100,9 +100,9 @@ class FamilyCalibrations:
         calibration = current.calibration if current is not None and current.reason is None else None
         if calibration is not None and not calibration.identities.keys() <= served.keys():
             calibration = None  # it needs models of the edge server, which are not used here
-        unchanged_models = unchanged(current, models, served) if calibration is None else ()
+        unchanged_models = find_unchanged_models(current, models, served) if calibration is None else ()
         policies = catalogue(list(served), calibration)
-        in_use = CalibrationInUse(calibration, policies, source="", unchanged=unchanged_models)
+        in_use = CalibrationInUse(calibration, policies, source="", unchanged_models=unchanged_models)
         policy, _ = default_policy_of(models, in_use, self.config, served, is_default=self.is_default)
         is_chosen = calibration is not None or self.config.policy.default is not None
         return Incumbent(policy, calibration, is_chosen, frozenset(policies[policy].models))
@@ -116,32 +116,33 @@ class FamilyCalibrations:
             raise CalibrationError(f"models.only names no model of family {self.family}: name one, or leave it out")
         return self.models, served
 
-    def _judged(self, entry: Installed) -> Installed:
+    def _with_reason(self, entry: Installed) -> Installed:
+        """Return the entry, with the reason if the daemon would reject it."""
         if self.models is None or entry.calibration is None:
             return entry
         try:
             served = served_models(self.models, self.config)
-            offered(entry.calibration, self.models, served, self.config.edge.models)
+            offered_policies(entry.calibration, self.models, served, self.config.edge.models)
         except CalibrationError as fault:
             return replace(entry, reason=str(fault))
         return entry
 
 
 def number_text(number: int) -> str:
-    """Return a calibration's number as users see and type it."""
+    """Return a calibration's number as users read it."""
     return "0 (shipped)" if number == SHIPPED else str(number)
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One configuration, and the models in its folders."""
+    """One configuration, and `zoo`, the families and models in its folders."""
 
     config: Config
     zoo: Zoo
 
     @property
     def limits(self) -> Limits:
-        """The largest accepted image."""
+        """Limits of an accepted image in bytes and pixels."""
         return limits_of(self.config)
 
     @property
@@ -151,7 +152,7 @@ class Site:
 
     @property
     def broken(self) -> list[str]:
-        """Files in the models' folders that cannot be served, with the reason."""
+        """Files in the models' folders that cannot be served, as "path: reason"."""
         return [f"{item.path}: {item.reason}" for item in self.zoo.broken]
 
     def family(self, name: str | None) -> Family:
@@ -174,7 +175,7 @@ class Site:
             raise UnknownFamilyError("there are no models: see [models] in `jetsel config`")
         default = self.default_family if family is None or family in families else None
         name = family or default or ""
-        others = {other: one for other, one in families.items() if other != name}
+        others = {other_name: other for other_name, other in families.items() if other_name != name}
         folder = calibrations_folder(self.config.models)
         if name not in families and not installed.history(folder, name):
             raise UnknownFamilyError(f"there is no family {name}; found: {', '.join(families) or 'none'}")
@@ -183,8 +184,8 @@ class Site:
     def served(self, before: Mapping[str, CalibrationInUse] | None = None) -> ServedFamilies:
         """Return the served families.
 
-        before: family -> the calibration in use before a reload, kept if a new one is rejected. Raises ConfigError if
-        nothing can be served, or the configuration names a missing item.
+        before: by family, the calibration in use before a reload, kept if a new one is rejected. Raises ConfigError if
+        nothing can be served, or the configuration names a family, model or policy that does not exist.
         """
         names = served_families(self.zoo, self.config)
         if not names:
@@ -196,7 +197,7 @@ class Site:
             raise ConfigError(f"edge.family: there is no family {edge_family!r}; found: {', '.join(names)}")
         calibrations_before = before or {}
         families = {
-            name: configured(
+            name: configure_family(
                 self.zoo.families[name], self.config, is_default=name == default, before=calibrations_before.get(name)
             )
             for name in names
@@ -205,10 +206,10 @@ class Site:
 
 
 def open_site(config: Config) -> Site:
-    """Return the site of a configuration, with its models' folders read."""
+    """Read the models' folders of a configuration."""
     return Site(config, scan(model_folders(config.models)))
 
 
 def read_site(path: Path | None) -> Site:
-    """Return the site of the configuration that applies. path: the file named on the command line."""
-    return open_site(applied(path))
+    """Read the configuration and its models' folders. path: the command line's file, None for the one that applies."""
+    return open_site(locate_and_read(path))

@@ -5,7 +5,7 @@ import struct
 import time
 from pathlib import Path
 
-from jetsel.daemon.zmtp import MORE, framed
+from jetsel.daemon.zmtp import MORE, encode_frame
 from tests.waiting import LIMIT_S
 
 
@@ -36,7 +36,7 @@ def frame(body: bytes, announced: int | None = None) -> bytes:
 
 def message(*bodies: bytes) -> bytes:
     """A message of these frames."""
-    return b"".join(framed(MORE if at < len(bodies) - 1 else 0, body) for at, body in enumerate(bodies))
+    return b"".join(encode_frame(MORE if at < len(bodies) - 1 else 0, body) for at, body in enumerate(bodies))
 
 
 def hung_up(peer: socket.socket) -> bool:

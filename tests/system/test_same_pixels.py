@@ -23,7 +23,7 @@ from jetsel.daemon.admission import Load
 from jetsel.daemon.deciding import policy_for
 from jetsel.daemon.job import Job
 from jetsel.daemon.pipeline import Pipeline
-from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, load_snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import NAMES
 from jetsel.policies.cascade import Cascade, rungs_of
@@ -75,7 +75,7 @@ def serving(folder: Path) -> Snapshot:
     names = [model.manifest.name for family in scan([folder]).families.values() for model in family.models]
     snapshot = read_snapshot(Config(models=Models(starter=False, paths=[str(folder)])))
     snapshot.family(None).policies[ALL] = Cascade(ALL, rungs_of(names, [1.0] * (len(names) - 1)))
-    load(snapshot, Backends(), lambda *_: None, threading.Event())
+    load_snapshot(snapshot, Backends(), lambda *_: None, threading.Event())
     return snapshot
 
 

@@ -135,7 +135,7 @@ def add(
         exclusive=exclusive,
         origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {classes}",
     )
-    values = config_file.applied(config)
+    values = config_file.locate_and_read(config)
     prove = None if check is None else partial(proven, check, values, quiet=json)
     added = put(file, description, values, folder, replace=replace, check=prove)
     report(added, description.provenance.source, values, json=json)

@@ -62,7 +62,7 @@ def build(
         if not json:
             typer.echo(line, err=not is_result)
 
-    values = config_file.applied(config)
+    values = config_file.locate_and_read(config)
     candidates = requested_candidates(values, names or [], family)
     settings = values.host if precision is None else structs.replace(values.host, precision=precision)
     builder = Builder(settings, limit_s)

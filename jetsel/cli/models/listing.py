@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 def list_models(config: ConfigFile = None, json: Json = False) -> None:
     """List the models in the configured folders by family, cheapest first, with their notices."""
-    from jetsel.site.calibration_in_use import choose
+    from jetsel.site.calibration_in_use import choose_calibration
     from jetsel.site.configured import served_models
     from jetsel.site.site import read_site
 
     site = read_site(config)
     zoo = site.zoo
     served = {name: served_models(family, site.config) for name, family in zoo.families.items()}
-    in_use = {name: choose(zoo.families[name], models, site.config, None) for name, models in served.items()}
+    in_use = {
+        name: choose_calibration(zoo.families[name], models, site.config, None) for name, models in served.items()
+    }
     unknown = {name: one.unknown(served[name]) for name, one in in_use.items()}
     if json:
         print_json(as_plain(zoo, unknown))

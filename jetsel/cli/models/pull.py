@@ -55,7 +55,7 @@ def pull(
     from jetsel.zoo.onnx_model import read_file
     from jetsel.zoo.published import pull_from_torchvision
 
-    values = config_file.applied(config)
+    values = config_file.locate_and_read(config)
     if reference == pretrained.NAME:
         if name is not None:
             raise typer.BadParameter("efficientnet-lite is several models, each with its own name: omit --name")

@@ -19,7 +19,7 @@ from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.listener import Listener
 from jetsel.daemon.metering import Metering
 from jetsel.daemon.port import Port
-from jetsel.daemon.snapshot import load, read_snapshot
+from jetsel.daemon.snapshot import load_snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.wire import Status, encode
 from tests.system.raw import greeting, message, ready
@@ -64,7 +64,7 @@ class Rig(NamedTuple):
         """What the daemon's threads do when there is news."""
         for _ in range(2 * PEERS):  # each hears of one peer, or of one that comes
             for come in self.port.receive(0.0) or []:
-                self.dispatcher.pipeline.carry(*self.dispatcher.pipeline.take_in(come))
+                self.dispatcher.pipeline.process(*self.dispatcher.pipeline.take_in(come))
 
 
 @functools.cache
@@ -83,8 +83,8 @@ def rig() -> Rig:
     snapshot = read_snapshot(config)
     port = Port(listener, snapshot.limits.max_bytes, config.server)
     backends, metering = Backends(config.host), Metering(config.power)
-    load(snapshot, backends, lambda *_: None, threading.Event())
-    metering.serve(snapshot.families, config)
+    load_snapshot(snapshot, backends, lambda *_: None, threading.Event())
+    metering.set_families(snapshot.families, config)
     dispatcher = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())
     dispatcher.begin_serving()
     return Rig(dispatcher, port, listener.path)

@@ -16,7 +16,7 @@ from jetsel.calibrate.record.recording import Energies, LoadedRecording, Recordi
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.features import NAMES as ALL_NAMES
 from jetsel.policies.registry import USUAL, catalogue
-from jetsel.site.calibration_in_use import check
+from jetsel.site.calibration_in_use import check_fits
 from jetsel.site.site import Incumbent
 from tests.unit.calibrate.recorded import bound
 
@@ -91,7 +91,7 @@ def test_what_was_found_is_complete(found: Calibrated) -> None:
 def test_the_artefact_is_stored_read_back_and_offers_what_it_names(found: Calibrated, tmp_path: Path) -> None:
     save(found.calibration, tmp_path / "stored")
     found_again = read(tmp_path / "stored")
-    check(found_again, SimpleNamespace(labels=SimpleNamespace(sha256="d" * 64), decode_px=64), HASHES)
+    check_fits(found_again, SimpleNamespace(labels=SimpleNamespace(sha256="d" * 64), decode_px=64), HASHES)
     policies = catalogue(tuple(COSTS_MS), found_again)
     assert found_again.default_policy in policies
     points = {name for name in policies if name.startswith(("cascade:", "chain:"))}

@@ -13,11 +13,11 @@ from jetsel.artefact.calibration import Calibration, CalibrationImages, CascadeF
 from jetsel.artefact.coding import save
 from jetsel.base.config import Config, Models
 from jetsel.daemon.family import ServedFamily, serve_family
-from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, load_snapshot, read_snapshot
 from jetsel.engines import Backends
 from jetsel.features import table_hash
 from jetsel.runtime import Timers
-from jetsel.site.configured import configured
+from jetsel.site.configured import configure_family
 from jetsel.zoo import Family, scan
 from tests.contract.tiny import matrix_model
 from tests.unit.zoo.making import put_model
@@ -86,14 +86,14 @@ def config_of(*folders: Path, models: Mapping[str, object] = MappingProxyType({}
 def loaded(config: Config, before: Snapshot | None = None, backends: Backends | None = None) -> Snapshot:
     """Return the snapshot of a configuration, with its engines."""
     snapshot = read_snapshot(config, before)
-    load(snapshot, backends or Backends(), lambda *_: None, threading.Event(), before)
+    load_snapshot(snapshot, backends or Backends(), lambda *_: None, threading.Event(), before)
     return snapshot
 
 
 def served_cats(folder: Path, config: Config | None = None) -> ServedFamily:
     """Return the family cats of this folder as a daemon of this configuration serves it, without its engines."""
     config = config or Config()
-    return serve_family(configured(scan([folder]).families["cats"], config, is_default=True), config, Timers())
+    return serve_family(configure_family(scan([folder]).families["cats"], config, is_default=True), config, Timers())
 
 
 def calibrate(folder: Path, family: str, **changes: object) -> Calibration:

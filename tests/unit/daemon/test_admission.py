@@ -16,8 +16,8 @@ def admission(workers: int = 2, **limits: float) -> Admission:
     return Admission(ServerSettings(**limits), workers)  # type: ignore[arg-type]
 
 
-def took(models_ms: float = 1.0, of_limit: float | None = None) -> Work:
-    return Work(models_ms, models_ms, of_limit)
+def took(models_ms: float = 1.0, limit_share: float | None = None) -> Work:
+    return Work(models_ms, models_ms, limit_share)
 
 
 def load(size_bytes: int = 0, pixels: int = 0, client: str = "uid 0") -> Load:
@@ -97,12 +97,12 @@ def test_what_a_worker_does_beside_the_models_is_what_passes_between_answers_whi
     for _ in range(199):
         now.now_s += 0.010
         found.release(load(0), Work(5.0, 4.0))
-    assert found.around_ms == pytest.approx(6.0, rel=0.01), "1 ms is in the stages, 5 ms are not"
+    assert found.overhead_ms == pytest.approx(6.0, rel=0.01), "1 ms is in the stages, 5 ms are not"
     found.release(load(0), None)
     now.now_s += 60.0
     found.admit(load(0), None, 0.0)
     found.release(load(0), Work(5.0, 4.0))
-    assert found.around_ms < 6.0, "a pause is nobody's work"
+    assert found.overhead_ms < 6.0, "a pause is nobody's work"
 
 
 @pytest.mark.parametrize(("late", "is_kept_free"), [(0.0, False), (0.08, False), (0.25, True)])
@@ -113,7 +113,7 @@ def test_more_of_a_limit_is_kept_free_while_more_than_one_answer_in_ten_comes_la
     for number in range(1000):
         found.admit(load(0), None, 0.0)
         is_late = int(number * late) != int((number + 1) * late)
-        found.release(load(0), took(1.0, of_limit=1.05 if is_late else 0.5))
+        found.release(load(0), took(1.0, limit_share=1.05 if is_late else 0.5))
     found.admit(load(0), None, 0.0)  # is ahead, and takes 1 ms
     if is_kept_free:
         with pytest.raises(DeadlineError, match=r"inference 30\.0 ms, margin as answers came late"):
@@ -130,7 +130,7 @@ def late_answers() -> tuple[Admission, Clock]:
     for _ in range(40):
         found.admit(load(0), None, 0.0)
         now.now_s += 0.035
-        found.release(load(0), Work(35.0, 10.0, of_limit=0.95))
+        found.release(load(0), Work(35.0, 10.0, limit_share=0.95))
     return found, now
 
 
@@ -168,9 +168,9 @@ def test_what_no_queue_can_hold_is_not_to_be_sent_again() -> None:
 def test_a_box_that_follows_counts_nothing_and_its_wait_so_far_is_part_of_its_limit() -> None:
     found = admission(workers=1, queue_requests=1)
     found.admit(load(10, 100), 50.0, 5.0)
-    found.admit(None, 50.0, 5.0, since_ms=45.0)
+    found.admit(None, 50.0, 5.0, waited_ms=45.0)
     with pytest.raises(DeadlineError, match=r"within 50 ms \(expected: queue 45\.1 ms, inference 5\.0 ms\)"):
-        found.admit(None, 50.0, 5.0, since_ms=45.1)
+        found.admit(None, 50.0, 5.0, waited_ms=45.1)
     found.release(None, took())
     assert counts(found) == (1, 10)
     found.release(load(10, 100), took())
@@ -212,7 +212,7 @@ def test_half_of_the_target_is_shared_among_all_that_wait_less_what_is_done_arou
 
 def used(points: PointsUsed, begin_s: int, end_s: int, *, cheapest: bool = True) -> None:
     for now_s in range(begin_s, end_s):
-        points.answered("cascade:9" if cheapest else "cascade", is_cheapest=cheapest, now_s=float(now_s))
+        points.count_answer("cascade:9" if cheapest else "cascade", is_cheapest=cheapest, now_s=float(now_s))
 
 
 def test_five_minutes_at_the_cheapest_point_are_told_once_and_again_after_a_pause(

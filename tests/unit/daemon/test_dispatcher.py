@@ -19,7 +19,7 @@ from jetsel.base.config import Power
 from jetsel.base.errors import InternalError, NoMemoryError
 from jetsel.base.notify import Notifier
 from jetsel.daemon import job as job_module
-from jetsel.daemon.answer import unexpected
+from jetsel.daemon.answer import log_unexpected
 from jetsel.daemon.dispatcher import Dispatcher
 from jetsel.daemon.identity import UserIdentity
 from jetsel.daemon.metering import Metering
@@ -39,7 +39,7 @@ def dispatcher(tmp_path: Path, port: Port) -> Iterator[Dispatcher]:
     config = config_of(folder, power=Power(sensor="none"))
     backends, metering = Backends(config.host), Metering(config.power)
     snapshot = loaded(config, backends=backends)
-    metering.serve(snapshot.families, config)
+    metering.set_families(snapshot.families, config)
     made = Dispatcher(snapshot, port, backends, metering, lambda: config, Notifier())
     made.begin_serving()
     yield made
@@ -87,7 +87,7 @@ def test_a_photograph_is_freed_with_its_reply_and_no_garbage_collection(
         gc.disable()
         try:
             (job,) = dispatcher.pipeline.take_in(Message(route, frames, UserIdentity(0, 0)))
-            dispatcher.pipeline.carry(job)
+            dispatcher.pipeline.process(job)
             assert theirs.recv(1), "it is answered"
             del job
             assert [photo() is None for photo in decoded] == [True]
@@ -105,7 +105,7 @@ def test_want_of_memory_in_numpy_and_opencv_is_told_to_come_again_and_a_defect_i
     with pytest.raises(cv2.error) as of_opencv:
         cv2.resize(thin, (2**30, 2**15))
     for error in (of_numpy.value, of_opencv.value):
-        assert type(unexpected(error, "x")) is NoMemoryError
+        assert type(log_unexpected(error, "x")) is NoMemoryError
     with pytest.raises(cv2.error) as defect:
         cv2.cvtColor(thin, cv2.COLOR_BGR2HSV)
-    assert type(unexpected(defect.value, "x")) is InternalError
+    assert type(log_unexpected(defect.value, "x")) is InternalError

@@ -44,7 +44,7 @@ def drift(expected: ExpectedStatistics) -> Drift:
 
 def shown(drift: Drift, photographs: list[bytes]) -> None:
     for data in photographs:
-        drift.look(image.decode(data, LIMITS, 64), memoryview(data), LIMITS)
+        drift.add_image(image.decode(data, LIMITS, 64), memoryview(data), LIMITS)
 
 
 def said(confidence: float, model: str = "xs") -> Answer:
@@ -81,16 +81,16 @@ def test_images_of_another_size_are_told_although_the_calibrations_were_all_of_o
 
 
 def test_every_so_manyth_answer_is_looked_at(drift: Drift) -> None:
-    assert [drift.answered("cascade", said(0.7), 3) for _ in range(7)] == [False, False, True] * 2 + [False]
-    assert not any(drift.answered("cascade", said(0.7), 0) for _ in range(10))
+    assert [drift.add_answer("cascade", said(0.7), 3) for _ in range(7)] == [False, False, True] * 2 + [False]
+    assert not any(drift.add_answer("cascade", said(0.7), 0) for _ in range(10))
 
 
 def test_a_shift_of_the_default_policy_s_confidences_is_reported_if_it_exceeds_chance(
     drift: Drift,
 ) -> None:
     for _ in range(FEWEST):
-        drift.answered("cascade", said(0.55), 0)
-        drift.answered("single:xl", said(0.1, "xl"), 0)
+        drift.add_answer("cascade", said(0.55), 0)
+        drift.add_answer("single:xl", said(0.1, "xl"), 0)
     low, unseen = drift.status().confidences
     assert (low.model, low.answers, low.calibrated, low.is_significant) == ("xs", FEWEST, 0.7, True)
     assert low.seen == pytest.approx(0.55)

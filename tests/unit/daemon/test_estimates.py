@@ -58,8 +58,8 @@ def test_a_run_on_the_edge_takes_what_sending_takes(tmp_path: Path) -> None:
 
 def test_a_run_that_nobody_waited_for_counts_too() -> None:
     sums = Estimates()
-    sums.unused("cats", "s", 10.0)
-    sums.unused("cats", "l", None)
+    sums.add_unused("cats", "s", 10.0)
+    sums.add_unused("cats", "l", None)
     assert sums.models() == [ModelEnergy("cats", "s", 1, 0.01, 10.0), ModelEnergy("cats", "l", 1, None, None)]
     assert sums.totals() == (0.01, 0, 0)
 

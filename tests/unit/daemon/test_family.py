@@ -9,7 +9,7 @@ import pytest
 
 from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import BadRequestError, UnknownModelError, UnknownPolicyError
-from jetsel.daemon.deciding import policy_for, why
+from jetsel.daemon.deciding import policy_for, policy_reason
 from jetsel.daemon.family import ServedFamily
 from jetsel.daemon.status import family_status
 from jetsel.policies.requirements import Requirements
@@ -75,7 +75,7 @@ def adaptive(folder: Path) -> ServedFamily:
 
 
 def test_status_has_the_operating_points_and_which_are_used(adaptive: ServedFamily) -> None:
-    adaptive.points_used.answered("single:m", is_cheapest=True)
+    adaptive.points_used.count_answer("single:m", is_cheapest=True)
     front = family_status(adaptive, 0, 0).front
     assert [msgspec.structs.astuple(point) for point in front.points] == [
         ("cascade", 0.9, 3.0, 60.0, 0),
@@ -122,7 +122,7 @@ def test_what_a_request_requires_goes_with_it_and_with_nothing_that_it_names(fol
     policy = policy_for(family, request)
     assert isinstance(policy, Requirements)
     assert (policy.least_accuracy, policy.most_energy_mj) == (0.7, None)
-    assert "requirements" in why(family, request, policy)
+    assert "requirements" in policy_reason(family, request, policy)
     for named in ({"model": "m"}, {"policy": "cascade"}):
         with pytest.raises(BadRequestError, match="without"):
             policy_for(family, asked(most_energy_mj=5.0, **named))
@@ -132,5 +132,5 @@ def test_a_cheaper_operating_point_is_explained(folder: Path) -> None:
     calibrate(folder, "cats")
     family = served(folder)
     point = family.policies["single:m"]
-    assert "led from cascade to this operating point" in why(family, asked(), point)
-    assert why(family, asked(), family.policies["cascade"]) == family.defaults.because
+    assert "led from cascade to this operating point" in policy_reason(family, asked(), point)
+    assert policy_reason(family, asked(), family.policies["cascade"]) == family.defaults.because

@@ -67,7 +67,7 @@ class Daemon:
         """Do as a worker does with the next request; return whether it was answered. around_ms: beside the models."""
         named, deadline_ms, received_s, was_near = self.waiting.popleft()
         limit_ms = deadline_ms if named else self.target_ms or deadline_ms
-        pace_ms = allowed_ms(limit_ms or 1e9, self.admission.in_queue, WORKERS, self.admission.around_ms)
+        pace_ms = allowed_ms(limit_ms or 1e9, self.admission.in_queue, WORKERS, self.admission.overhead_ms)
         self.clock.now_s += around_ms / 1e3
         target_s, deadline_s = (None if ms is None else received_s + ms / 1e3 for ms in (limit_ms, deadline_ms))
         sent = SentImage((96, 96), None)
@@ -76,9 +76,9 @@ class Daemon:
         self.driver.start(run)
         self.driver.carry(run)
         models_ms = sum(ran.latency_ms for ran in run.ran)
-        of_limit = None if limit_ms is None or not was_near else (self.clock.now_s - received_s) * 1e3 / limit_ms
+        limit_share = None if limit_ms is None or not was_near else (self.clock.now_s - received_s) * 1e3 / limit_ms
         is_answered = isinstance(run.outcome, Decision)
-        self.admission.release(LOAD, Work(around_ms + models_ms, models_ms, of_limit) if is_answered else None)
+        self.admission.release(LOAD, Work(around_ms + models_ms, models_ms, limit_share) if is_answered else None)
         return is_answered
 
     def work(self, requests: int, named: Single | None = None, *, around_ms: float = 3.0, stall_s: float = 0.0) -> None:

@@ -9,8 +9,8 @@ import pytest
 from jetsel.artefact.calibration import MeasuredEnergy
 from jetsel.base.config import Config, Power
 from jetsel.daemon.deciding import policy_for
-from jetsel.daemon.metering import SHORTLY_S, ConditionsWatch, Metering, words
-from jetsel.daemon.pace import Budget
+from jetsel.daemon.metering import SHORTLY_S, ConditionsWatch, Metering, reason_texts
+from jetsel.daemon.pace import PowerBudget
 from jetsel.policies.requirements import Requirements
 from jetsel.power.machine import BoardFacts, Machine, comparable_facts
 from jetsel.wire import Classify
@@ -20,24 +20,24 @@ from tests.unit.power.machines import GPU, THERMAL, put, tx2
 from tests.waiting import until
 
 
-def steady(limit_w: float | None, power_w: float, rate_hz: int, each_mj: float | None) -> Budget:
+def steady(limit_w: float | None, power_w: float, rate_hz: int, each_mj: float | None) -> PowerBudget:
     """Return a budget after five minutes of so many requests a second."""
-    budget = Budget(limit_w)
+    budget = PowerBudget(limit_w)
     for second in range(300):
         for _ in range(rate_hz if second else 0):
             budget.spend(each_mj)
-        budget.look(float(second), power_w)
+        budget.update_means(float(second), power_w)
     return budget
 
 
 def test_the_mean_begins_with_the_first_reading_and_follows_with_a_time_constant_of_ten_seconds() -> None:
-    budget = Budget(100.0)
+    budget = PowerBudget(100.0)
     assert budget.mean_w is None
-    budget.look(0.0, 3.0)
+    budget.update_means(0.0, 3.0)
     assert budget.mean_w == 3.0
-    budget.look(10.0, 8.0)
+    budget.update_means(10.0, 8.0)
     assert budget.mean_w == pytest.approx(3 + 5 * (1 - math.exp(-1)))  # 6.16 W
-    budget.look(10.0 + 10 * math.log(2), 0.0)
+    budget.update_means(10.0 + 10 * math.log(2), 0.0)
     assert budget.mean_w == pytest.approx((3 + 5 * (1 - math.exp(-1))) / 2)
 
 
@@ -53,7 +53,7 @@ def test_what_the_board_takes_without_requests_is_kept_out_and_the_rest_is_share
 
 def test_what_is_not_known_limits_nothing_and_says_so() -> None:
     for budget, said in (
-        (Budget(5.0), "no power has been measured"),
+        (PowerBudget(5.0), "no power has been measured"),
         (steady(5.0, 8.0, 50, None), "no energies"),
         (steady(5.0, 8.0, 0, None), "limits nothing: the mean power is above"),
     ):
@@ -65,11 +65,11 @@ def test_what_is_not_known_limits_nothing_and_says_so() -> None:
 def test_unknown_power_changes_nothing_and_a_reload_changes_the_limit_at_once() -> None:
     budget = steady(6.0, 8.0, 50, 60.0)
     for second in range(300, 400):
-        budget.look(float(second), None)
+        budget.update_means(float(second), None)
     assert (budget.mean_w, budget.allowed_mj) == (pytest.approx(8.0), pytest.approx(20.0, rel=0.01))
-    budget.set(7.0)
+    budget.set_limit(7.0)
     assert budget.allowed_mj == pytest.approx(40.0, rel=0.01)
-    budget.set(None)
+    budget.set_limit(None)
     assert budget.allowed_mj == math.inf
 
 
@@ -84,7 +84,7 @@ def test_only_while_idle_power_holds_is_anything_measured_above_it(tmp_path: Pat
         """Look again after some more samples; return for how long power above idle is known by then."""
         begin_ns = sampler.now()
         until(lambda: len(sampler.between(begin_ns, sampler.now())) > 10)
-        metering.look(float(number))
+        metering.read_board(float(number))
         return metering.above_idle.known_s
 
     try:
@@ -116,13 +116,13 @@ def test_requirements_count_on_no_energy_that_does_not_hold(tmp_path: Path) -> N
     metering = Metering(Power(sysfs=str(board.sysfs), sensor="none"))
 
     def deciding() -> Requirements:
-        metering.look(1.0)
+        metering.read_board(1.0)
         policy = metering.in_conditions(family, policy_for(family, request))
         assert isinstance(policy, Requirements)
         return policy
 
     try:
-        metering.serve({"cats": family}, Config())
+        metering.set_families({"cats": family}, Config())
         assert deciding().no_energy is None
         board.mode(1)
         assert "power mode changed" in (deciding().no_energy or "")
@@ -147,8 +147,8 @@ class WatchedBoard:
     def look(self, seconds: int = 1) -> list[str]:
         for _ in range(seconds):
             self.now_s += 1
-            self.conditions.look(self.now_s, self.machine.facts(), self.calibrated)
-        return words(self.conditions.reasons)
+            self.conditions.compare(self.now_s, self.machine.facts(), self.calibrated)
+        return reason_texts(self.conditions.reasons)
 
 
 @pytest.fixture
@@ -164,8 +164,8 @@ def test_another_power_mode_is_told_of_what_was_measured_before_and_warned_of_on
     told = "idle power: power mode changed from '3 MAXP_CORE_ARM' to '0 MAXN'"
     assert board.look(5) == [told]
     assert caplog.messages == [f"outside the conditions of the calibration: {told}"]
-    assert board.conditions.of(IDLE) == [told]
-    assert board.conditions.of("calibration of dogs") == []
+    assert board.conditions.reasons_for(IDLE) == [told]
+    assert board.conditions.reasons_for("calibration of dogs") == []
 
 
 def test_back_in_its_conditions_is_told_once_after_a_while(
@@ -189,7 +189,9 @@ def test_heat_that_comes_and_goes_at_the_trip_point_is_warned_of_once(
         put(board.root, {f"{THERMAL}/thermal_zone0/temp": f"{96_000 if second % 2 else 95_000}\n"})
         board.look()
     assert len(caplog.messages) == 1
-    assert board.conditions.of("calibration of cats") == words(board.conditions.reasons), "heat concerns everything"
+    assert board.conditions.reasons_for("calibration of cats") == reason_texts(board.conditions.reasons), (
+        "heat concerns everything"
+    )
 
 
 def test_an_alarm_is_told_for_some_seconds_after_it_went_off(board: WatchedBoard) -> None:

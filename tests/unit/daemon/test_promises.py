@@ -46,7 +46,7 @@ def served(tmp_path: Path, config: Config | None = None, **changes: Any) -> Serv
 
 def wrapped(family: ServedFamily, **fields: Any) -> Any:
     request = Classify(1, "a", **fields)
-    return family.promises.wrap(policy_for(family, request), request.wrong_at_most)
+    return family.promises.guarantee(policy_for(family, request), request.wrong_at_most)
 
 
 def test_the_request_goes_before_the_family_and_that_before_the_configuration(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_the_request_goes_before_the_family_and_that_before_the_configuration(tm
     with pytest.raises(RequirementsError, match=r"the lowest level that is calibrated is 0.01"):
         wrapped(lacking)
     cascade = lacking.policies["cascade"]
-    assert "calibrated is 0.01" in (lacking.promises.missing(cascade) or ""), "the log says it at the start"
-    assert family.promises.missing(cascade) is None
+    assert "calibrated is 0.01" in (lacking.promises.reason_missing(cascade) or ""), "the log says it at the start"
+    assert family.promises.reason_missing(cascade) is None
     assert family_status(family, 0, 0).wrong_at_most == 0.05
     assert [one.answered for one in family_status(family, 0, 0).promises] == [0.8]
 
@@ -84,7 +84,7 @@ def test_a_request_with_a_deadline_or_requirements_gets_the_paths_that_promise(t
     assert all(isinstance(policy, WithPromise) for policy in (*(point.policy for point in points), timed.otherwise))
     asked = family.policies["deadline"]
     assert isinstance(asked, Deadline)
-    may_send = family.promises.wrap(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), 0.05)
+    may_send = family.promises.guarantee(replace(asked, edge=Front((edge_point("edge:xl", 0.9),))), 0.05)
     assert isinstance(may_send, Deadline)
     assert may_send.edge == Front(), "nothing is promised of what the edge answers"
     required = wrapped(family, least_accuracy=0.5, wrong_at_most=0.05)
@@ -98,13 +98,13 @@ def test_every_operating_point_keeps_the_promise_and_what_cannot_make_it_is_none
     costs_ms = (3.0, 2.0, 1.0)
     found = [Point(way, 0.9, ms, {way.models[0]: 1.0}, 0.0, None) for way, ms in zip(ways, costs_ms, strict=True)]
     family, front = served(tmp_path), Front(tuple(found), 2)
-    kept = family.promises.wrap_front(front, 0.05)
+    kept = family.promises.guarantee_front(front, 0.05)
     assert [point.policy.name for point in kept.points] == ["single:l", "cascade"]
     assert all(isinstance(point.policy, WithPromise) for point in kept.points)
     assert kept.floor == 1, "load leads to the cheapest that is left"
-    assert family.promises.wrap_front(front, 1.0) is front
+    assert family.promises.guarantee_front(front, 1.0) is front
     with pytest.raises(RequirementsError, match="about 600 more images"):
-        family.promises.wrap_front(front, 0.01)
+        family.promises.guarantee_front(front, 0.01)
 
 
 def test_many_more_doubts_than_calibrated_are_drift() -> None:

@@ -213,7 +213,7 @@ def test_whatever_a_reload_ends_with_who_asked_is_answered(error: Exception, cod
 
     rig = Asking(fail)
     for number in range(3):
-        rig.requests.ask(message(str(number)))
+        rig.requests.request(message(str(number)))
         rig.wait_for(number + 1)
     assert [reply.code for reply in rig.replies] == [code] * 3
 
@@ -221,11 +221,11 @@ def test_whatever_a_reload_ends_with_who_asked_is_answered(error: Exception, cod
 def test_who_asks_meanwhile_shares_the_next_and_not_the_one_that_has_read_already() -> None:
     gate = Gate()
     rig = Asking(gate)
-    rig.requests.ask(message("first"))
+    rig.requests.request(message("first"))
     assert gate.begun.acquire(timeout=LIMIT_S)
     for number in range(10):
-        rig.requests.ask(message(str(number)))
-        rig.requests.ask()
+        rig.requests.request(message(str(number)))
+        rig.requests.request()
     gate.go.release(2)
     rig.wait_for(11)
     assert [(reply.id, reply.changed) for reply in rig.replies] == [
@@ -237,12 +237,12 @@ def test_who_asks_meanwhile_shares_the_next_and_not_the_one_that_has_read_alread
 def test_at_the_end_who_waits_or_asks_is_told_so_once() -> None:
     gate = Gate()
     rig = Asking(gate)
-    rig.requests.ask(message("under way"))
+    rig.requests.request(message("under way"))
     assert gate.begun.acquire(timeout=LIMIT_S)
-    rig.requests.ask(message("waits"))
+    rig.requests.request(message("waits"))
     rig.requests.close()
     rig.requests.give_up(0.05)
-    rig.requests.ask(message("late"))
+    rig.requests.request(message("late"))
     gate.go.release(5)
     rig.requests.give_up(LIMIT_S)
     told = [(reply.id, reply.code, reply.retry) for reply in rig.replies]

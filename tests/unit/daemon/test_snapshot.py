@@ -8,7 +8,7 @@ import pytest
 
 from jetsel.base.config import Config, PolicySettings, ServerSettings
 from jetsel.base.errors import ConfigError, JetselError, UnknownFamilyError
-from jetsel.daemon.snapshot import Snapshot, load, read_snapshot
+from jetsel.daemon.snapshot import Snapshot, load_snapshot, read_snapshot
 from jetsel.daemon.status import family_status
 from jetsel.engines import Backends
 from jetsel.site.configured import default_family
@@ -125,7 +125,7 @@ def test_a_fallback_and_a_default_policy_are_asked_of_the_default_family_alone(c
 def test_loaded_every_model_answers_on_the_backend_of_its_own(cats: Path) -> None:
     backends, told = Backends(), list[str]()
     snapshot = read_snapshot(config_of(cats, models={"backends": {"cat-s": "onnxruntime-hosted"}}))
-    load(snapshot, backends, lambda words, _: told.append(words), threading.Event())
+    load_snapshot(snapshot, backends, lambda words, _: told.append(words), threading.Event())
     small, large = snapshot.engines
     assert small.caller_limiter is not None, "models in a host share its callers"
     assert large.caller_limiter is None

@@ -23,8 +23,8 @@ def test_outcomes_are_counted_by_name() -> None:
     found = Tally()
     for outcome in ("busy", "busy"):
         found.count(outcome)
-    found.ended(ANSWER)
-    found.ended(fail(ASKED, "bad-image", retry=False))
+    found.count_reply(ANSWER)
+    found.count_reply(fail(ASKED, "bad-image", retry=False))
     assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}
     found.outcomes().clear()
     assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}, "what it gave away is a copy"
@@ -32,21 +32,21 @@ def test_outcomes_are_counted_by_name() -> None:
 
 def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
     found = Tally()
-    found.ended(ANSWER)
-    found.ended(ESCALATED)
-    found.ended(fail(ASKED, "deadline", retry=False))
-    assert found.of_family("f") == (2, 1)
-    assert found.of_family("another") == (0, 0)
+    found.count_reply(ANSWER)
+    found.count_reply(ESCALATED)
+    found.count_reply(fail(ASKED, "deadline", retry=False))
+    assert found.family_counts("f") == (2, 1)
+    assert found.family_counts("another") == (0, 0)
 
 
 def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
     found = Tally()
     assert (found.reloads(), found.last_reload()) == ({}, None)
-    found.reloaded(1.5, ["model m"])
+    found.count_reload(1.5, ["model m"])
     last = found.last_reload()
     assert (last.took_s, last.changed, last.refused) == (1.5, ["model m"], None)
     assert 0 <= last.ago_s < LIMIT_S
-    found.reloaded(0.5, ReloadFailedError("no such file"))
+    found.count_reload(0.5, ReloadFailedError("no such file"))
     last = found.last_reload()
     assert (last.changed, last.refused) == ([], "no such file")
     assert found.reloads() == {"ok": 1, "reload-failed": 1}
@@ -54,9 +54,11 @@ def test_reloads_are_counted_by_how_they_ended_and_the_last_is_told() -> None:
 
 def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage() -> None:
     found = Tally()
-    found.ended(ANSWER)
-    found.ended(ESCALATED, deadline_ms=12.0)
-    found.ended(msgspec.structs.replace(ESCALATED, in_doubt=True, cut_short=True, policy="chain"), deadline_ms=11.9)
+    found.count_reply(ANSWER)
+    found.count_reply(ESCALATED, deadline_ms=12.0)
+    found.count_reply(
+        msgspec.structs.replace(ESCALATED, in_doubt=True, cut_short=True, policy="chain"), deadline_ms=11.9
+    )
     answers = found.answers({}, class_counts=False)
     assert answers.by_model == {"f": {ANSWER.model: 3}}
     assert answers.by_policy == {"f": {ANSWER.policy: 2, "chain": 1}}
@@ -70,10 +72,10 @@ def test_answers_are_counted_by_what_gave_them_and_histograms_hold_every_stage()
 
 def test_labels_are_counted_while_that_is_asked_for_and_told_to_nobody_else() -> None:
     found = Tally()
-    found.ended(ANSWER)
+    found.count_reply(ANSWER)
     assert found.answers({}, class_counts=True).by_label == {}
     for reply in (ANSWER, ANSWER, msgspec.structs.replace(ANSWER, family="g"), fail(ASKED, "busy", retry=True)):
-        found.ended(reply, class_counts=True)
+        found.count_reply(reply, class_counts=True)
     assert found.answers({}, class_counts=True).by_label == {"f": {ANSWER.label: 2}, "g": {ANSWER.label: 1}}
     assert found.answers({}, class_counts=False).by_label is None
 
@@ -81,7 +83,7 @@ def test_labels_are_counted_while_that_is_asked_for_and_told_to_nobody_else() ->
 def test_the_last_answers_are_told_newest_first_and_as_many_as_are_wanted() -> None:
     found = Tally()
     for number in range(5):
-        found.ended(msgspec.structs.replace(ESCALATED, id=f"r{number}"))
+        found.count_reply(msgspec.structs.replace(ESCALATED, id=f"r{number}"))
     last = found.recent(3)
     assert [one.id for one in last] == ["r4", "r3", "r2"]
     assert (last[0].ran, last[0].total_ms) == (["m", "big"], 12.0)

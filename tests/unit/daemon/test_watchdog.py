@@ -41,7 +41,7 @@ class Rig:
 
     def turn(self, *numbers: int) -> None:
         for number in numbers:
-            self.workers[number].submit(self.dog.turned).result()
+            self.workers[number].submit(self.dog.note_round).result()
 
     def later(self, seconds: float, *numbers: int) -> None:
         """Let time pass, in which these threads come round."""
@@ -81,7 +81,7 @@ def test_a_worker_that_does_not_come_back_starves_it_once_told_and_is_forgiven_w
     rig.later(1, 0)
     for _ in range(16):
         rig.later(0.5, 0)
-    assert rig.fed == [105.0], "worker 1 has not turned since it was fed"
+    assert rig.fed == [105.0], "worker 1 has completed no round since it was fed"
     assert caplog.text.count("worker-1_0 has worked on one task for 9.0 s") == 1
     rig.later(1, 1)
     assert rig.fed == [105.0, 114.0]
@@ -139,7 +139,7 @@ def test_it_asks_the_cheapest_model_that_runs_once_at_a_time(probe: Probe, begun
 )
 def test_what_an_outcome_shows(probe: Probe, begun: list[Job], outcome: str, words: str | None) -> None:
     probe.ask()
-    probe.over(outcome)
+    probe.note_outcome(outcome)
     assert probe.ask() == words, "an unavailable model shows that the daemon works, a defect does not"
     assert probe.ask() is not None, "it is asked anew"
     assert len(begun) == 2
@@ -153,7 +153,7 @@ def test_it_asks_no_model_that_is_unloaded(probe: Probe, begun: list[Job]) -> No
     probe.ask()
     assert [job.policy.name for job in begun] == ["single:cat-s"], "unavailable: that is soon answered"
     del snapshot.families["cats"].models["cat-s"]
-    probe.over(ModelUnavailableError.code)
+    probe.note_outcome(ModelUnavailableError.code)
     assert probe.ask() is None
     assert probe.ask() is None, "none is left to ask"
     assert len(begun) == 1

@@ -55,11 +55,11 @@ class Carrier:
     def take_in(self, piece: Piece) -> list[Piece]:
         return [piece]
 
-    def carry(self, *pieces: Piece) -> None:
+    def process(self, *pieces: Piece) -> None:
         for piece in pieces:
             piece()
 
-    def carry_waiting(self) -> None:
+    def continue_waiting(self) -> None:
         """Nothing waits for an engine."""
 
 

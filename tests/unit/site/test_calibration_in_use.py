@@ -8,7 +8,7 @@ import pytest
 
 from jetsel.base.config import Config, PolicySettings
 from jetsel.base.errors import CalibrationError
-from jetsel.site.calibration_in_use import check
+from jetsel.site.calibration_in_use import check_fits
 from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import STARTER, scan
 from tests.unit.policies.animals import animals
@@ -20,7 +20,7 @@ def served(labels_sha256: str, decode_px: int) -> Any:
 
 def test_every_difference_is_named_with_the_repair() -> None:
     with pytest.raises(CalibrationError) as raised:
-        check(animals(), served("b" * 64, 96), {"small": "1" * 64, "middle": "7" * 64})
+        check_fits(animals(), served("b" * 64, 96), {"small": "1" * 64, "middle": "7" * 64})
     message = str(raised.value)
     assert "made for other models: other labels" in message
     assert "another version of the features" in message

@@ -44,7 +44,7 @@ def prove(
     from jetsel.addons.fleet.agent.proving import prove as run_each
     from jetsel.site import config_file
 
-    print_json(run_each(folder, config_file.applied(config)))
+    print_json(run_each(folder, config_file.locate_and_read(config)))
 
 
 def _lines(done: Done) -> list[str]:
