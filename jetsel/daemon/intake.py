@@ -56,7 +56,7 @@ class Intake:
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
             paths = [policy] if front is None else [point.policy for point in front.points]
-            floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*paths)
+            floor_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.least_times_ms(*paths)
             client, data = message.sender.name, message.frames[1]
             self._admission.check(Load(client, data.nbytes, 0))  # first: a client at its limit costs no look at images
             decode_px = family.decode_px if request.boxes is None else MAX_SIDE_PX

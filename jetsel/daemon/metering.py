@@ -77,7 +77,7 @@ class Metering:
         self._mj_per_kb = config.edge.mj_per_kb
         self.budget.set(config.power.budget_w)
         for family in families.values():
-            family.driver.shared.unused = partial(self.unused, family)
+            family.driver.shared.on_unused_result = partial(self.unused, family)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         made_under = {name: restored(made.machine) for name, made in calibrated.items() if made is not None}
         self._made_under = {_calibration_of(name): facts for name, facts in made_under.items() if facts is not None}

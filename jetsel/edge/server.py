@@ -140,7 +140,7 @@ class EdgeServer:
 
     def model_status(self, model: str) -> EdgeModelStatus:
         """Return the state of one of its models."""
-        mean_ms, _ = self.times[model].at(self._now()) or (None, None)
+        mean_ms, _ = self.times[model].mean_and_sd_ms(self._now()) or (None, None)
         return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), mean_ms)
 
 
@@ -190,5 +190,5 @@ class EdgeServers:
 
 def _expected_ms(server: EdgeServer) -> float:
     """Return the total time of a usual image there in ms; infinite if unknown."""
-    times = server.compared.at(time.monotonic())
+    times = server.compared.mean_and_sd_ms(time.monotonic())
     return math.inf if times is None else times[0]

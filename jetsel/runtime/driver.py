@@ -40,7 +40,7 @@ class Driver:
         self._now = now
         self.shared = SharedRuns(self.queues, self.waiting, timers or Timers(), now)
 
-    def floor_ms(self, *policies: Policy) -> tuple[float, float]:
+    def least_times_ms(self, *policies: Policy) -> tuple[float, float]:
         """Return the least times in ms that any first model of these policies needs to run, and to load before that.
 
         They are the median of recent runs and the last load; 0 if nothing was measured. The load begins now, because
@@ -59,15 +59,15 @@ class Driver:
 
     @property
     def has_work(self) -> bool:
-        """Whether `carry` has something to do without a new run."""
-        return bool(self.waiting or self.shared.returned)
+        """Whether `continue_runs` has something to do without a new run."""
+        return bool(self.waiting or self.shared.resumed)
 
     def start(self, run: RequestRun) -> None:
-        """Start the policy of a run. Afterwards the run waits for its first models, or has ended; see `carry`."""
+        """Start the policy of a run. Afterwards the run waits for its first models, or has ended."""
         run.steps = run.policy(run)
         advance(self.queues, self._now, run, run.steps.__next__)
 
-    def carry(self, *runs: RequestRun) -> list[RequestRun]:
+    def continue_runs(self, *runs: RequestRun) -> list[RequestRun]:
         """Continue these runs, and waiting runs whose engines are free, until each has ended or must wait.
 
         Returns the runs that have ended. The others wait for busy engines: the threads that use these continue them.
@@ -75,8 +75,8 @@ class Driver:
         ended: list[RequestRun] = []
         going: Sequence[RequestRun] = runs
         while True:
-            if self.shared.returned:
-                going = [*going, *self.shared.take_returned()]
+            if self.shared.resumed:
+                going = [*going, *self.shared.pop_resumed()]
             batch = None
             asking: list[RequestRun] = []
             for run in going:
@@ -86,11 +86,11 @@ class Driver:
             if batch is None:
                 for run in asking:
                     if run.shared is not None:
-                        self.shared.send_out(run)
+                        self.shared.start_models(run)
                     else:
                         assert run.pending is not None
-                        self.waiting.put(run, run.pending.models)
-                batch = self.waiting.take()
+                        self.waiting.enqueue(run, run.pending.models)
+                batch = self.waiting.next_batch()
             if batch is None:
                 return ended
             try:
@@ -127,7 +127,7 @@ class Driver:
                 going.append(run)
         if counted:
             took_ms = results[0][1].latency_ms
-            queue.times.ran(took_ms, len(runs), self._now(), counted=counted, escalations=escalations)
+            queue.times.add_batch(took_ms, len(runs), self._now(), counted=counted, escalations=escalations)
         return going
 
     def _run_again(self, queue: ModelQueue, runs: list[RequestRun]) -> list[RequestRun]:
@@ -136,7 +136,7 @@ class Driver:
         again = [run for run in runs if queue.model not in run.ran_again and queue.may_wait(run, now_s)]
         for run in again:
             run.ran_again += (queue.model,)
-        self.waiting.put_back(queue, again)
+        self.waiting.requeue(queue, again)
         return [run for run in runs if run not in again]
 
     def _fail(self, queue: ModelQueue, runs: list[RequestRun], error: JetselError) -> list[RequestRun]:

@@ -11,7 +11,7 @@ from jetsel.policies.policy import Outlook
 from jetsel.runtime.model_queue import ModelQueue, SentImage
 
 ON_DEVICE_ONLY = "the image may not leave the device"
-SEEDED = 0.1  # relative deviation of a model that has not run yet, and of a load's time
+RELATIVE_DEVIATION = 0.1  # relative deviation of a model that has not run yet, and of a load's time
 
 
 class Allowance(NamedTuple):
@@ -21,11 +21,11 @@ class Allowance(NamedTuple):
     mj: float = math.inf
 
 
-ANYTHING = Allowance()
+UNLIMITED = Allowance()
 
 
 def outlook(
-    queues: Mapping[str, ModelQueue], deadline_s: float, now_s: float, sent: SentImage, allowed: Allowance = ANYTHING
+    queues: Mapping[str, ModelQueue], deadline_s: float, now_s: float, sent: SentImage, allowed: Allowance = UNLIMITED
 ) -> Outlook:
     """Return the forecast for one request: each model's time, and why the other models cannot run now.
 
@@ -41,7 +41,7 @@ def outlook(
         if (reason := ON_DEVICE_ONLY if sent.stays_here and queue.runner is not None else queue.reason) is not None:
             unavailable[name] = reason
         elif queue.runner is not None:
-            remote = queue.runner.expected(sent, now_s)
+            remote = queue.runner.forecast(sent, now_s)
             if remote.traffic_kb is not None:
                 traffic_kb[name] = remote.traffic_kb
             if remote.run_ms is None or remote.network_ms is None:
@@ -56,7 +56,7 @@ def outlook(
     return Outlook(budget_ms, models_ms, network_ms, unavailable, traffic_kb, images_ms, *allowed)
 
 
-def load_for_the_next(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
+def load_for_later_requests(queues: Mapping[str, ModelQueue], models: Sequence[str], ahead: Outlook) -> None:
     """Begin to load the most expensive of a policy's models that would meet this deadline if it were loaded.
 
     Loads that failed are tried again, too. Otherwise requests with deadlines would never get these models.
@@ -75,19 +75,19 @@ def _with_tail(queue: ModelQueue, now_s: float) -> tuple[float, float] | None:
 
     The deviation reaches the 95th percentile if that is further away.
     """
-    time_ms = queue.times.run.at(now_s, queue.prior_ms)
+    time_ms = queue.times.run_time.mean_and_sd_ms(now_s, queue.prior_ms)
     slow_ms = queue.expected_ms(0.95, now_s)
     if time_ms is None:
         return None
     tail_ms = time_ms[1] if slow_ms is None else max(time_ms[1], slow_ms - time_ms[0])
     load_ms = queue.load_due_ms
-    return time_ms[0] + load_ms, math.hypot(tail_ms, SEEDED * load_ms)
+    return time_ms[0] + load_ms, math.hypot(tail_ms, RELATIVE_DEVIATION * load_ms)
 
 
-def seed(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:
+def set_priors(queues: Mapping[str, ModelQueue], calibration: Calibration | None) -> None:
     """Set the priors of the models' times to what the calibration measured."""
     if calibration is None:
         return
     for name, cost_ms in calibration.costs_ms.items():
         if name in queues and math.isfinite(cost_ms):
-            queues[name].prior_ms = (cost_ms, SEEDED * cost_ms)
+            queues[name].prior_ms = (cost_ms, RELATIVE_DEVIATION * cost_ms)

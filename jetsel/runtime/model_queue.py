@@ -43,7 +43,7 @@ class RemoteForecast(NamedTuple):
     traffic_kb: float | None
 
 
-Arrived: TypeAlias = Callable[[Prediction | JetselError, int | None, int | None], None]
+ResultCallback: TypeAlias = Callable[[Prediction | JetselError, int | None, int | None], None]
 """Called once, from any thread, perhaps before `submit` returns: with the result, and the bytes sent and received."""
 
 
@@ -54,17 +54,17 @@ class Runner(Protocol):
     def unavailable(self) -> str | None:
         """Return why no model can run now, None if one can."""
 
-    def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
+    def forecast(self, sent: SentImage, now_s: float) -> RemoteForecast:
         """Return the forecast for an image."""
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+    def submit(self, model: str, run: RequestRun, arrived: ResultCallback) -> Callable[[], None]:
         """Send the run's image to the model; return what cancels it, after which its result may still arrive.
 
         Never blocks or raises: `arrived` receives errors.
         """
 
 
-LONGEST_ABSENCE_S = 30.0  # that a run waits for an engine that restarts: the first pauses and a slow load
+LONGEST_RESTART_S = 30.0  # that a run waits for an engine that restarts: the first pauses and a slow load
 
 
 @dataclass(eq=False)
@@ -144,7 +144,7 @@ class ModelQueue:
             return False  # an engine that has just returned counts too
         if (deadline_s := run.request.deadline_s) is not None:
             return now_s + self.engine.returns_within_s + (self.times.percentile_ms(0.95) or 0.0) / 1e3 <= deadline_s
-        return now_s - run.requested_s <= LONGEST_ABSENCE_S
+        return now_s - run.requested_s <= LONGEST_RESTART_S
 
     def expected_ms(self, share: float, now_s: float) -> float | None:
         """Return the expected percentile of the next run's time for one image, None if nothing is known."""
@@ -225,7 +225,7 @@ class WaitingRuns:
                 return Batch(queue, [run], place)
         return None
 
-    def put(self, run: RequestRun, models: Sequence[str]) -> None:
+    def enqueue(self, run: RequestRun, models: Sequence[str]) -> None:
         """Put a run into the queues of these models."""
         with self._lock:
             for model in models:
@@ -241,15 +241,15 @@ class WaitingRuns:
                     waiting.remove(run)
                     self._count -= 1
 
-    def put_back(self, queue: ModelQueue, runs: list[RequestRun]) -> None:
+    def requeue(self, queue: ModelQueue, runs: list[RequestRun]) -> None:
         """Put runs back in front of a queue, in their order."""
         with self._lock:
             queue.waiting.extendleft(reversed(runs))
             self._count += len(runs)
 
-    def take(self) -> Batch | None:
+    def next_batch(self) -> Batch | None:
         """Return the waiting runs of one model that can run now, the oldest first; None if there are none."""
-        if not self._count:  # read without the lock, because a thread that adds a run calls `take` afterwards
+        if not self._count:  # read without the lock, because a thread that adds a run calls `next_batch` afterwards
             return None
         with self._lock:
             due = [queue for queue in self._queues.values() if queue.waiting and queue.reason is None]
@@ -259,10 +259,10 @@ class WaitingRuns:
                 engine = queue.engine
                 place = None if engine is None else engine.place  # read once: a model may be loaded meanwhile
                 if engine is not None and (place is None or place.enter(engine.concurrency)):
-                    return Batch(queue, self._gather(queue), place)
-            return self._abandon()
+                    return Batch(queue, self._pop_batch(queue), place)
+            return self._pop_overdue()
 
-    def _gather(self, queue: ModelQueue) -> list[RequestRun]:
+    def _pop_batch(self, queue: ModelQueue) -> list[RequestRun]:
         """Take the queue's first runs as one batch, as long as no run in it misses its deadline."""
         taken: list[RequestRun] = []
         soonest_s: float | None = None
@@ -279,7 +279,7 @@ class WaitingRuns:
             self._count -= 1
         return taken
 
-    def _abandon(self) -> Batch | None:
+    def _pop_overdue(self) -> Batch | None:
         """Return the runs of one model whose engine will not be back in time; they will fail."""
         now_s = self._now()
         for queue in self._queues.values():

@@ -31,7 +31,7 @@ class TimeHistogram:
         return Histogram(list(self._counts), self._sum_ms)
 
 
-LAST = 10  # number of times that decide, if they come often
+MOST_WEIGHT = 10  # number of times that decide, if they come often
 FORGET_S = 20.0  # time constant: an older time has a third of its weight, so that a slow model is tried again
 PRIOR_WEIGHT = 0.2  # weight of the prior, in times
 
@@ -43,19 +43,19 @@ class Estimate:
         self._seen = 0.0, 0.0, 0.0, 0.0  # weight, mean and variance in ms, time of the last one; replaced whole
 
     @property
-    def seen_s(self) -> float:
+    def last_added_s(self) -> float:
         """When the last time was added, by time.monotonic(); 0 if none was."""
         return self._seen[3]
 
     def add(self, took_ms: float, now_s: float) -> None:
         """Add a time. now_s: by time.monotonic()."""
         weight, mean_ms, variance, seen_s = self._seen
-        old_weight = min(weight * math.exp(-max(0.0, now_s - seen_s) / FORGET_S), LAST - 1.0)
+        old_weight = min(weight * math.exp(-max(0.0, now_s - seen_s) / FORGET_S), MOST_WEIGHT - 1.0)
         weight, off_ms = old_weight + 1.0, took_ms - mean_ms
         mean_ms += off_ms / weight
         self._seen = weight, mean_ms, (old_weight * variance + off_ms * (took_ms - mean_ms)) / weight, now_s
 
-    def at(self, now_s: float, prior_ms: tuple[float, float] | None = None) -> tuple[float, float] | None:
+    def mean_and_sd_ms(self, now_s: float, prior_ms: tuple[float, float] | None = None) -> tuple[float, float] | None:
         """Return mean and standard deviation in ms, None if nothing is known.
 
         prior_ms: both before the first time; old times lose their weight, so that the estimate returns to the prior.
@@ -84,13 +84,13 @@ class ModelTimes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs = self._escalations = 0
-        self.run = Estimate()  # of one run, whatever its batch size
+        self.run_time = Estimate()  # of one run, whatever its batch size
         self._images_ms: deque[float] = deque(maxlen=RECENT)  # of one image: a batch's time divided by its size
         self._sorted: list[float] = []  # a few runs old
         self._unsorted = 0
         self._histogram = TimeHistogram()
 
-    def ran(self, took_ms: float, images: int, now_s: float, *, counted: int = 1, escalations: int = 0) -> None:
+    def add_batch(self, took_ms: float, images: int, now_s: float, *, counted: int = 1, escalations: int = 0) -> None:
         """Add a batch of images that has just run.
 
         counted: how many of them belong to clients' requests. escalations: how many of these ran another model next.
@@ -98,7 +98,7 @@ class ModelTimes:
         with self._lock:
             self._runs += counted
             self._escalations += escalations
-            self.run.add(took_ms, now_s)
+            self.run_time.add(took_ms, now_s)
             self._images_ms.append(took_ms / images)
             for _ in range(counted):
                 self._histogram.add(took_ms)
@@ -127,7 +127,7 @@ class ModelTimes:
         Without a calibration, the fastest recent time replaces the mean, and fades with its age. Otherwise a model that
         was slow once would be refused forever, and never be measured again.
         """
-        recent_ms, age_s = self.percentile_ms(share), now_s - self.run.seen_s
+        recent_ms, age_s = self.percentile_ms(share), now_s - self.run_time.last_added_s
         known_ms = None if prior_ms is None else prior_ms[0]
         if recent_ms is None or age_s < FRESH_S:
             return known_ms if recent_ms is None else recent_ms

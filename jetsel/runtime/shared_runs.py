@@ -55,7 +55,7 @@ class Timers:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def at(self, time_s: float, call: Callable[[], None]) -> Timer:
+    def call_at(self, time_s: float, call: Callable[[], None]) -> Timer:
         """Call `call` at time_s of time.monotonic(), in the timers' thread."""
         timer = Timer(call)
         with self._changed:
@@ -81,7 +81,7 @@ class Timers:
                     log.exception("a timer failed because of a defect; later timers run", extra=event("timer-failed"))
 
 
-SETTLED_S = 0.002  # before a deadline, when the policy must go on: time to build and send the answer
+ANSWER_TIME_S = 0.002  # before a deadline, when the policy must go on: time to build and send the answer
 
 
 class SharedRuns:
@@ -100,37 +100,37 @@ class SharedRuns:
         self._timers = timers
         self._now = now
         self._lock = threading.Lock()
-        self.returned: deque[RequestRun] = deque()
-        self.unused: Callable[[str], None] = lambda _: None
+        self.resumed: deque[RequestRun] = deque()
+        self.on_unused_result: Callable[[str], None] = lambda _: None
 
-    def take_returned(self) -> list[RequestRun]:
-        """Return the runs that were resumed outside `Driver.carry`: they have ended, or request other models."""
+    def pop_resumed(self) -> list[RequestRun]:
+        """Return the runs that were resumed by others: they have ended, or request other models."""
         returned: list[RequestRun] = []
-        while self.returned:
+        while self.resumed:
             with contextlib.suppress(IndexError):  # another thread took it
-                returned.append(self.returned.popleft())
+                returned.append(self.resumed.popleft())
         return returned
 
-    def send_out(self, run: RequestRun) -> None:
+    def start_models(self, run: RequestRun) -> None:
         """Start every requested model: queue it on this device, or submit it to its runner."""
         request, shared, deadline_s = run.pending, run.shared, run.request.deadline_s
         assert request is not None
         assert shared is not None
         here = [model for model in request.models if self._queues[model].runner is None]
         if request.until != "deadline" or deadline_s is None:
-            self._begin(run, request, here)
+            self._queue_models(run, request, here)
         elif request.held_ms is None or len(here) == len(request.models):
             shared.cancellations.append(self._time_limit(run, request, deadline_s))
-            self._begin(run, request, here)
+            self._queue_models(run, request, here)
         else:
             shared.is_held = True
-            held_s = deadline_s - SETTLED_S - request.held_ms / 1e3
-            shared.cancellations.append(self._timers.at(held_s, partial(self._hold_no_longer, run, request)).cancel)
+            held_s = deadline_s - ANSWER_TIME_S - request.held_ms / 1e3
+            shared.cancellations.append(self._timers.call_at(held_s, partial(self._queue_held, run, request)).cancel)
         for model in request.models:
             runner = self._queues[model].runner
             if runner is None or run.pending is not request:
                 continue
-            cancel = runner.submit(model, run, partial(self._arrived, run, request, model, self._now()))
+            cancel = runner.submit(model, run, partial(self._take_remote_result, run, request, model, self._now()))
             with self._lock:
                 if is_wanted := run.pending is request:
                     shared.cancellations.append(cancel)
@@ -138,14 +138,14 @@ class SharedRuns:
                 cancel()
 
     def _time_limit(self, run: RequestRun, request: Run, deadline_s: float) -> Callable[[], None]:
-        return self._timers.at(deadline_s - SETTLED_S, partial(self._time_is_up, run, request)).cancel
+        return self._timers.call_at(deadline_s - ANSWER_TIME_S, partial(self._end_at_deadline, run, request)).cancel
 
-    def _begin(self, run: RequestRun, request: Run, here: list[str]) -> None:
+    def _queue_models(self, run: RequestRun, request: Run, here: list[str]) -> None:
         with self._lock:
             if run.pending is request:  # no result came before
-                self._waiting.put(run, here)
+                self._waiting.enqueue(run, here)
 
-    def _hold_no_longer(self, run: RequestRun, request: Run) -> None:
+    def _queue_held(self, run: RequestRun, request: Run) -> None:
         """Queue the runs that were held back: remote results are late or failed."""
         shared, deadline_s = run.shared, run.request.deadline_s
         assert shared is not None
@@ -155,10 +155,10 @@ class SharedRuns:
                 return
             shared.is_held = False
             shared.cancellations.append(self._time_limit(run, request, deadline_s))
-            self._waiting.put(run, [model for model in request.models if self._queues[model].runner is None])
+            self._waiting.enqueue(run, [model for model in request.models if self._queues[model].runner is None])
         self._timers.wake()
 
-    def _arrived(
+    def _take_remote_result(
         self,
         run: RequestRun,
         request: Run,
@@ -178,24 +178,26 @@ class SharedRuns:
         except Exception as error:  # a defect ends the run, not the runner's thread
             run.outcome, goes_on = error, True
         if run.request.is_counted and ran is not None:
-            self._queues[model].times.ran(took_ms, 1, self._now(), escalations=int(goes_on and run.outcome is None))
+            self._queues[model].times.add_batch(
+                took_ms, 1, self._now(), escalations=int(goes_on and run.outcome is None)
+            )
         if goes_on:
-            self.returned.append(run)
+            self.resumed.append(run)
             self._timers.wake()
         elif ran is None and run.shared is not None and run.shared.is_held:
-            self._hold_no_longer(run, request)
+            self._queue_held(run, request)
 
-    def _time_is_up(self, run: RequestRun, request: Run) -> None:
+    def _end_at_deadline(self, run: RequestRun, request: Run) -> None:
         """Resume a policy at its deadline with the results so far, or with OutOfTime if there are none."""
         with self._lock:
             if run.pending is not request:
                 return
-            results = self._settle(run, request)
+            results = self._stop_waiting(run, request)
         try:
             self._resume(run, results, OutOfTime("no answer came before the deadline"))
         except Exception as error:  # as above
             run.outcome = error
-        self.returned.append(run)
+        self.resumed.append(run)
         self._timers.wake()
 
     def take_result(
@@ -210,7 +212,7 @@ class SharedRuns:
         with self._lock:
             if (request := run.pending) is None or model not in request.models or model in shared.results:
                 if isinstance(result, Prediction):
-                    self.unused(model)
+                    self.on_unused_result(model)
                 return False
             shared.results[model] = result
             is_enough = False
@@ -221,7 +223,7 @@ class SharedRuns:
                 is_enough = request.until == "first" or (request.until == "deadline" and model == request.models[-1])
             if not is_enough and len(shared.results) < len(request.models):
                 return False
-            results = self._settle(run, request)
+            results = self._stop_waiting(run, request)
         failed = next((result for result in results if not isinstance(result, Prediction)), None)
         self._resume(run, [] if failed and request.until == "all" else results, failed)
         return True
@@ -234,7 +236,7 @@ class SharedRuns:
         else:
             advance(self._queues, self._now, run, run.steps.throw, otherwise)
 
-    def _settle(self, run: RequestRun, request: Run) -> list[Prediction | JetselError]:
+    def _stop_waiting(self, run: RequestRun, request: Run) -> list[Prediction | JetselError]:
         """Stop what a run waits for; return its results in the order of the request. The caller holds the lock."""
         shared = run.shared
         assert shared is not None
