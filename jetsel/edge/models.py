@@ -75,9 +75,8 @@ class EdgeRunner:
         sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + AROUND_BYTES
         received_bytes = server.answers_bytes.get(self.name)
         traffic_kb = None if received_bytes is None else (sent_bytes + received_bytes) / 1e3
-        return RemoteForecast(
-            server.times[self.name].mean_and_sd_ms(now_s), server.link.estimate(sent_bytes), traffic_kb
-        )
+        run_ms = server.times[self.name].mean_and_sd_ms(now_s)
+        return RemoteForecast(run_ms, server.link.estimate(sent_bytes), traffic_kb)
 
     def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
         """Return about how many bytes an image of this size takes to send. file_bytes: None if it came as pixels."""

@@ -80,8 +80,8 @@ class Clock(Timers):
         while self._due and self._due[0][0] <= until_s:
             time_s, _, timer = heapq.heappop(self._due)
             self._now_s = max(self._now_s, time_s)
-            if timer.call is not None:
-                timer.call()
+            if timer.callback is not None:
+                timer.callback()
         self._now_s = max(self._now_s, until_s)
 
 

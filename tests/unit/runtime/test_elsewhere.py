@@ -136,7 +136,7 @@ def test_nothing_is_waited_for_once_the_best_is_there(
     place.bring()
     assert both.continue_runs() == [run]
     assert said(run) == "far"
-    assert timer.call is None, "it holds no photograph until the deadline"
+    assert timer.callback is None, "it holds no photograph until the deadline"
 
 
 class Held(Duplicated):
