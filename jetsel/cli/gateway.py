@@ -50,14 +50,14 @@ def serve(
     settings: without the token, which is read from its file. application: makes the application.
     """
     from jetsel.base.notify import Notifier
-    from jetsel.gateway.server import listening, run
-    from jetsel.gateway.settings import address, check_reach, read_token
+    from jetsel.gateway.server import open_listener, run
+    from jetsel.gateway.settings import parse_address, read_token, require_authentication
 
-    host, port = address(listen)
+    host, port = parse_address(listen)
     settings = replace(settings, token=None if token_file is None else read_token(token_file))
-    check_reach(host, token=settings.token, behind_proxy=settings.behind_proxy)
+    require_authentication(host, token=settings.token, behind_proxy=settings.behind_proxy)
     served = application(settings)
-    opened = listening(host, port)
+    opened = open_listener(host, port)
     url = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(url)
     Notifier.from_environment().ready(url)

@@ -15,9 +15,9 @@ from jetsel.base import files
 
 MAX_BYTES = 256 * 1024
 FRESH_S = 30.0
-EVERY_S = 1.0  # shortest interval between two writes
+WRITE_INTERVAL_S = 1.0  # shortest interval between two writes
 _FOLDER = "jetsel-watch"
-_OF_SERVICE = Path("/run", _FOLDER, "state.json")
+_SERVICE_PATH = Path("/run", _FOLDER, "state.json")
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Words = Annotated[str, Meta(max_length=512)]
@@ -54,10 +54,10 @@ class _File(Struct, frozen=True):
     cameras: Sequence[msgspec.Raw]
 
 
-def place(environment: Mapping[str, str] = os.environ) -> Path | None:
+def own_path(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return the file that this process writes: of a service, else of the user; None without a runtime folder."""
     if service := environment.get("RUNTIME_DIRECTORY"):
-        return Path(service.split(":")[0], _OF_SERVICE.name)
+        return Path(service.split(":")[0], _SERVICE_PATH.name)
     user = environment.get("XDG_RUNTIME_DIR")
     return Path(user, _FOLDER, f"{os.getpid()}.json") if user else None
 
@@ -78,25 +78,24 @@ def write(path: Path, states: Sequence[CameraState]) -> None:
 def read(environment: Mapping[str, str] = os.environ) -> list[CameraState]:
     """Return every camera that is watched now, by name and region; unreadable files and cameras are skipped."""
     user = environment.get("XDG_RUNTIME_DIR")
-    paths = [_OF_SERVICE, *sorted(Path(user, _FOLDER).glob("[0-9]*.json") if user else ())]
-    newest = sorted((file for path in paths for file in _file(path)), key=lambda file: file.written_s)
-    states = {
-        (state.name, state.region or ""): state for file in newest for raw in file.cameras for state in _state(raw)
-    }
+    paths = [_SERVICE_PATH, *sorted(Path(user, _FOLDER).glob("[0-9]*.json") if user else ())]
+    oldest_first = sorted((file for path in paths for file in _read_file(path)), key=lambda file: file.written_s)
+    decoded = (state for file in oldest_first for raw in file.cameras for state in _decode_camera(raw))
+    states = {(state.name, state.region or ""): state for state in decoded}  # a newer file's state replaces an older
     return [states[key] for key in sorted(states)]
 
 
-def _file(path: Path) -> Iterator[_File]:
+def _read_file(path: Path) -> Iterator[_File]:
     """Yield the file's content if it is complete, fresh, and its process runs."""
     try:
         file = msgspec.json.decode(files.read_bounded(path, MAX_BYTES), type=_File)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
-    if 0 <= time.monotonic() - file.written_s <= FRESH_S and _runs(file.pid):
+    if 0 <= time.monotonic() - file.written_s <= FRESH_S and _is_running(file.pid):
         yield file
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -106,7 +105,7 @@ def _runs(pid: int) -> bool:
     return True
 
 
-def _state(raw: msgspec.Raw) -> Iterator[CameraState]:
+def _decode_camera(raw: msgspec.Raw) -> Iterator[CameraState]:
     try:
         yield msgspec.json.decode(raw, type=CameraState)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jetsel.base.errors import BadImageError, BadRequestError, did_you_mean
-from jetsel.gateway.errors import body_of
+from jetsel.gateway.errors import error_body
 from jetsel.gateway.sender import AnswerOptions, Sender
 from jetsel.wire import Answer
 
@@ -33,22 +33,22 @@ class Query(AnswerOptions, frozen=True):
 OPTIONS = Query.__struct_fields__
 
 
-async def classified(sender: Sender, request: Request) -> Response:
+async def answer_classify(sender: Sender, request: Request) -> Response:
     """Answer one POST to /classify."""
-    image, fields = await _sent(request)
-    query = _read([*request.query_params.multi_items(), *fields])
+    image, fields = await _image_and_fields(request)
+    query = _parse_query([*request.query_params.multi_items(), *fields])
     try:
         outcomes = await sender.classify(image, query, family=query.family, model=query.model, explain=query.explain)
     except BadImageError as error:
         if not request.headers.get("content-type", "").startswith(FROM_CURL):
             raise
         raise BadImageError(f"{error}; curl's -d changes a file: use --data-binary") from None
-    rows = [one if isinstance(one, Answer) else body_of(one) for one in outcomes]
+    rows = [one if isinstance(one, Answer) else error_body(one) for one in outcomes]
     body = msgspec.json.encode(rows[0] if query.boxes is None else {"answers": rows})
     return Response(body, media_type="application/json")
 
 
-def by_name(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str, str]:
+def unique_values(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str, str]:
     """Return values by name; raises BadRequestError for unknown names, empty values, and contradictory ones."""
     given: dict[str, str] = {}
     for name, value in pairs:
@@ -62,20 +62,20 @@ def by_name(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str
     return given
 
 
-def _read(pairs: Iterable[tuple[str, str]]) -> Query:
+def _parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
     """Return the fields of the query and the form together; raises BadRequestError."""
-    given = by_name(pairs, OPTIONS)
+    given = unique_values(pairs, OPTIONS)
     try:
         return msgspec.convert(given, Query, strict=False)
     except msgspec.ValidationError as error:
         raise BadRequestError(str(error).replace("`$.", "`")) from None
 
 
-async def _sent(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+async def _image_and_fields(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
     """Return the image, and the other fields of a form; raises BadRequestError."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
-        return await _form(request)
+        return await _read_form(request)
     if not kind or kind.startswith("image/") or kind in RAW:
         return await request.body(), []
     raise BadRequestError(
@@ -84,7 +84,7 @@ async def _sent(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
     )
 
 
-async def _form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+async def _read_form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
     """Return a form's only image, under any name, and its other fields; raises BadRequestError."""
     images: list[bytes] = []
     fields: list[tuple[str, str]] = []

@@ -16,7 +16,7 @@ from jetsel.gateway import tensors
 from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.wire import Answer
 
-LENGTH = "Inference-Header-Content-Length"
+JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
 MODEL_PATHS = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
 LARGE_BYTES = 1_000_000  # size of a body above which it is read in a thread, because that takes milliseconds
 
@@ -25,14 +25,14 @@ def reply(body: bytes, json_bytes: int | None) -> Response:
     """Return the reply to an inference. json_bytes: length of its JSON if binary tensors follow, else None."""
     if json_bytes is None:
         return Response(body, media_type="application/json")
-    return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
+    return Response(body, headers={JSON_LENGTH_HEADER: str(json_bytes)}, media_type="application/octet-stream")
 
 
 def json_bytes_of(request: Request) -> int | None:
     """Return the length of a body's JSON, None if all of it is JSON; raises BadRequestError."""
-    length = request.headers.get(LENGTH)
+    length = request.headers.get(JSON_LENGTH_HEADER)
     if length is not None and not (length.isascii() and length.isdecimal() and len(length) < 12):
-        raise BadRequestError(f"{LENGTH}: {length[:12]}: it must be the number of bytes of the JSON")
+        raise BadRequestError(f"{JSON_LENGTH_HEADER}: {length[:12]}: it must be the number of bytes of the JSON")
     return None if length is None else int(length)
 
 
@@ -102,10 +102,10 @@ class InferenceApi:
             words = f"{served.name} is a single model and takes no policy: send the request to {served.family.name}"
             raise BadRequestError(words)
         model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
-        answers = await self._ask(infer_request.parameters, served.family.name, model, images)
+        answers = await self._classify_all(infer_request.parameters, served.family.name, model, images)
         return reply(*tensors.encode_reply(served.name, version, infer_request, answers))
 
-    async def _ask(
+    async def _classify_all(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]
     ) -> Sequence[Answer | JetselError]:
         """Classify all images at once; the first failure cancels the others and is raised. A failed box fails alone."""

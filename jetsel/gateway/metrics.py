@@ -27,7 +27,7 @@ from jetsel.wire.status import EdgeStatus, FamilyStatus
 Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily"
 Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
 Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"
-Figure: TypeAlias = "Callable[[Any], float | None]"
+ValueOf: TypeAlias = "Callable[[Any], float | None]"
 """Returns a metric's value for an item, None if unknown."""
 
 _MODEL = ("family", "model")
@@ -35,18 +35,18 @@ _MODEL = ("family", "model")
 STATUS_MS = 2000.0  # a scrape times out after 10 s by default
 
 
-async def scraped(client: AsyncClient, _: Request) -> Response:
+async def answer_scrape(client: AsyncClient, _: Request) -> Response:
     """Answer one scrape of /metrics."""
     try:
         status = await client.status(timeout_ms=STATUS_MS)
     except JetselError:
         status = None
     scraped_metrics = list(metrics(status, await asyncio.to_thread(camera_states.read)))
-    return Response(generate_latest(_Once(scraped_metrics)), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(_PreparedMetrics(scraped_metrics)), media_type=CONTENT_TYPE_LATEST)
 
 
 @dataclass
-class _Once(Collector):
+class _PreparedMetrics(Collector):
     metrics: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
@@ -153,8 +153,8 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
 
 
 def _answers(answers: AnswerCounts) -> Iterator[Metric]:
-    yield _counter("jetsel_answers", "Answers by model.", _MODEL, _flat(answers.by_model))
-    yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), _flat(answers.by_policy))
+    yield _counter("jetsel_answers", "Answers by model.", _MODEL, _flatten(answers.by_model))
+    yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), _flatten(answers.by_policy))
     yield CounterMetricFamily("jetsel_answers_in_doubt", "Answers marked as in doubt.", value=answers.in_doubt)
     words = "Answers that ended early because of a deadline."
     yield CounterMetricFamily("jetsel_answers_cut_short", words, value=answers.cut_short)
@@ -216,26 +216,26 @@ def _power(power: PowerStatus) -> Iterator[Metric]:
     yield _gauge("jetsel_temperature_celsius", "Thermal zones of the board.", ("zone",), zones)
 
 
-def _itself(item: float | None) -> float | None:
+def _identity(item: float | None) -> float | None:
     return item
 
 
-def _flat(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
+def _flatten(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
     return [((outer, inner), count) for outer, counts in nested.items() for inner, count in counts.items()]
 
 
-def _counter(name: str, words: str, labels: tuple[str, ...], items: Labelled, figure: Figure = _itself) -> Metric:
-    return _filled(CounterMetricFamily(name, words, labels=labels), items, figure)
+def _counter(name: str, words: str, labels: tuple[str, ...], items: Labelled, value_of: ValueOf = _identity) -> Metric:
+    return _add_values(CounterMetricFamily(name, words, labels=labels), items, value_of)
 
 
-def _gauge(name: str, words: str, labels: tuple[str, ...], items: Labelled, figure: Figure = _itself) -> Metric:
-    return _filled(GaugeMetricFamily(name, words, labels=labels), items, figure)
+def _gauge(name: str, words: str, labels: tuple[str, ...], items: Labelled, value_of: ValueOf = _identity) -> Metric:
+    return _add_values(GaugeMetricFamily(name, words, labels=labels), items, value_of)
 
 
-def _filled(metric: Plain, items: Labelled, figure: Figure) -> Metric:
+def _add_values(metric: Plain, items: Labelled, value_of: ValueOf) -> Metric:
     """Add the known values to the metric and return it."""
     for labels, item in items:
-        if (value := figure(item)) is not None:
+        if (value := value_of(item)) is not None:
             metric.add_metric(labels, value)
     return metric
 

@@ -19,7 +19,7 @@ from jetsel.wire import Answer
 REFS = "#/components/schemas/{name}"
 
 
-async def described(_request: Request) -> Response:
+async def openapi_document(_request: Request) -> Response:
     """Answer a request for /openapi.json."""
     (answer, inference, _), components = msgspec.json.schema_components([Answer, Inference, Query], ref_template=REFS)
     parameters = components.pop("Query")["properties"]

@@ -57,7 +57,7 @@ class Catalogue:
         """Return each served family and model by its name. Raises as AsyncClient.status does."""
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
             status = await self._client.status()
-            self._served, self._read_s = names(status), time.monotonic()
+            self._served, self._read_s = names_of(status), time.monotonic()
             self.max_image_mb = status.max_image_mb or self.max_image_mb
         return self._served
 
@@ -72,7 +72,7 @@ class Catalogue:
         return served
 
 
-def names(status: StatusReply) -> dict[str, ServedName]:
+def names_of(status: StatusReply) -> dict[str, ServedName]:
     """Return each family by its name, and each of its models as FAMILY.MODEL."""
     served_names: dict[str, ServedName] = {}
     for family in status.families:
@@ -111,7 +111,7 @@ class Sender:
 
     def __init__(self, client: AsyncClient, catalogue: Catalogue, thumbnails: Thumbnails) -> None:
         self._client = client
-        self._for_large = AsyncClient(client.endpoint, timeout_ms=client.timeout_ms)
+        self._large_image_client = AsyncClient(client.endpoint, timeout_ms=client.timeout_ms)
         self._catalogue = catalogue
         self._thumbnails = thumbnails
 
@@ -130,7 +130,7 @@ class Sender:
         answers: Answer | list[Answer | JetselError] = await client.classify(image, **all_options)
         if isinstance(answers, list):
             return answers
-        await self._thumbnails.keep(answers.id, image)
+        await self._thumbnails.add(answers.id, image)
         return [answers]
 
     async def _client_for(self, image: Any) -> AsyncClient:
@@ -140,7 +140,7 @@ class Sender:
             raise BadImageError("the image has no bytes: send a whole JPEG, PNG or WebP file")
         if size < LARGE_BYTES:
             return self._client
-        client = self._for_large
+        client = self._large_image_client
         await self._catalogue.served_names()
         client.max_image_mb = self._catalogue.max_image_mb
         if size > client.max_image_mb * 1e6:
@@ -152,7 +152,7 @@ class Sender:
 
     def close(self) -> None:
         """Close the connection for large images; the caller closes the other."""
-        self._for_large.close()
+        self._large_image_client.close()
 
 
 def _read_boxes(text: str) -> list[list[float]]:

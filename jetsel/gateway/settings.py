@@ -32,7 +32,7 @@ class GatewaySettings:
     behind_proxy: bool = False
 
 
-def address(listen: str) -> tuple[str, int]:
+def parse_address(listen: str) -> tuple[str, int]:
     """Read HOST:PORT, [HOST]:PORT for IPv6; raises ConfigError with an example."""
     host, colon, port = listen.rpartition(":")
     is_odd = "/" in host or (":" in host) != (host[:1] + host[-1:] == "[]")
@@ -42,7 +42,7 @@ def address(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
+def require_authentication(host: str, *, token: str | None, behind_proxy: bool) -> None:
     """Raise ConfigError if other machines could reach the gateway and nothing authenticates them."""
     address = ip_address(host)
     is_loopback = host == "localhost" if address is None else address.is_loopback
@@ -72,7 +72,7 @@ def read_token(path: Path) -> str:
     return token
 
 
-def bears(header: str | None, token: str) -> bool:
+def has_token(header: str | None, token: str) -> bool:
     """Whether an Authorization header has the token (RFC 6750, section 2.1)."""
     scheme, _, given = (header or "").partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())

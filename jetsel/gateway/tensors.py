@@ -16,7 +16,7 @@ from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
 from jetsel.base.errors import BadRequestError, JetselError
-from jetsel.gateway.errors import body_of
+from jetsel.gateway.errors import error_body
 from jetsel.gateway.sender import AnswerOptions
 from jetsel.wire import Answer
 
@@ -29,14 +29,14 @@ Side = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 T = TypeVar("T")
 
 
-class _Data(Struct, frozen=True):
+class _InputData(Struct, frozen=True):
     data: Raw = Raw(b"null")
 
 
-class _Bulk(Struct, frozen=True):
+class _DataOnly(Struct, frozen=True):
     """The long part of a request. A tuple, so that a list of millions is rejected at its second entry."""
 
-    inputs: tuple[_Data]
+    inputs: tuple[_InputData]
 
 
 class Tensor(Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,17 +79,17 @@ def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
     Raises BadRequestError with the repair.
     """
     request, binary = parse(body, json_bytes)
-    return request, list(_images(request.inputs[0], binary, request.parameters.channels))
+    return request, list(_read_images(request.inputs[0], binary, request.parameters.channels))
 
 
 def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | None]:
     """Return the request and its input's binary data, None if the data is in JSON; raises as `read` does."""
     end = len(body) if json_bytes is None else json_bytes
     head = body[:end]
-    (bulk,) = _decode(head, _Bulk, "the inference request", ": send one input, the images").inputs
+    (bulk,) = _from_json(head, _DataOnly, "the inference request", ": send one input, the images").inputs
     if len(head) - len(bytes(bulk.data)) > MOST_HEAD_BYTES:
         raise BadRequestError(f"the inference request has over {MOST_HEAD_BYTES} bytes besides its data: send less")
-    request = _decode(head, Inference, "the inference request")
+    request = _from_json(head, Inference, "the inference request")
     (tensor,) = request.inputs
     size = tensor.parameters.get("binary_data_size")
     if len(body) - end != (size or 0):
@@ -99,7 +99,7 @@ def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | 
     return request, None if size is None else memoryview(body)[end:]
 
 
-def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
+def _from_json(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -107,7 +107,7 @@ def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
         raise BadRequestError(f"{what}: {words}{repair}") from None
 
 
-def _images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
+def _read_images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
     n = prod(tensor.shape if tensor.datatype == "BYTES" else tensor.shape[:1])
     if not 1 <= n <= MOST_IMAGES:
         raise BadRequestError(f"{n} images: send 1 to {MOST_IMAGES}")
@@ -116,7 +116,7 @@ def _images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> 
             raise BadRequestError("channels is of pixels (UINT8), and encoded images were sent: leave it out")
         yield from elements(tensor, binary)
     elif tensor.datatype == "UINT8":
-        yield from _pixels(tensor, binary, channels)
+        yield from _pixel_images(tensor, binary, channels)
     else:
         raise BadRequestError(
             f"datatype {tensor.datatype}: send BYTES, encoded images (shape [n]), or UINT8, pixels (shape "
@@ -128,13 +128,13 @@ def elements(tensor: Tensor, binary: memoryview | None) -> list[bytes | memoryvi
     """Return the images of a BYTES tensor; raises BadRequestError."""
     n = prod(tensor.shape)
     encoded: list[bytes | memoryview] = []
-    encoded += _elements(binary, n) if binary is not None else _decoded(tensor.data, n)
+    encoded += _split_binary(binary, n) if binary is not None else _decode_base64(tensor.data, n)
     if len(encoded) != n:
         raise BadRequestError(f"shape {tensor.shape} means {n} images, but {len(encoded)} were sent")
     return encoded
 
 
-def _elements(binary: memoryview, n: int) -> list[memoryview]:
+def _split_binary(binary: memoryview, n: int) -> list[memoryview]:
     """Return the elements of a binary BYTES tensor, at most n + 1. Raises BadRequestError.
 
     Each is its length, four bytes little-endian, and its bytes.
@@ -152,31 +152,31 @@ def _elements(binary: memoryview, n: int) -> list[memoryview]:
     return byte_elements
 
 
-def _decoded(data: Raw, n: int) -> list[bytes]:
+def _decode_base64(data: Raw, n: int) -> list[bytes]:
     """Return images from base64 in JSON. Raises BadRequestError."""
     text = bytes(data)
     if text.count(b",") > n:
         raise BadRequestError(f"data has more than the {n} images of its shape")
-    return _decode(text, list[bytes], "data", ": send a list of images as base64; or binary, with binary_data_size")
+    return _from_json(text, list[bytes], "data", ": send a list of images as base64; or binary, with binary_data_size")
 
 
-def _pixels(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
+def _pixel_images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
     if len(tensor.shape) != 4 or tensor.shape[3] != 3:
         raise BadRequestError(f"shape {tensor.shape}: pixels are (n, height, width, 3)")
-    flat = _levels(tensor.data, prod(tensor.shape)) if binary is None else np.frombuffer(binary, np.uint8)
+    flat = _json_levels(tensor.data, prod(tensor.shape)) if binary is None else np.frombuffer(binary, np.uint8)
     if flat.size != prod(tensor.shape):
         raise BadRequestError(f"shape {tensor.shape} means {prod(tensor.shape)} values, but {flat.size} were sent")
     batch = flat.reshape(tensor.shape)
     yield from batch if channels == "bgr" else (np.ascontiguousarray(one[..., ::-1]) for one in batch)
 
 
-def _levels(data: Raw, n: int) -> NDArray[np.uint8]:
+def _json_levels(data: Raw, n: int) -> NDArray[np.uint8]:
     """Return n pixel values from JSON, flat or nested: inner brackets are dropped. Raises BadRequestError."""
     text = bytes(data).translate(None, b"[] \t\r\n")
     if n > MOST_LEVELS or text.count(b",") > n:
         most = f"JSON may hold at most {MOST_LEVELS} pixel values, and no more than the shape"
         raise BadRequestError(f"{most}: send them binary, with binary_data_size, or a JPEG as BYTES")
-    return np.frombuffer(bytes(_decode(b"[%b]" % text, list[Level], "data: levels are 0 to 255")), np.uint8)
+    return np.frombuffer(bytes(_from_json(b"[%b]" % text, list[Level], "data: levels are 0 to 255")), np.uint8)
 
 
 def metadata() -> dict[str, Any]:
@@ -213,10 +213,10 @@ def encode_reply(
         "probability": ("FP32", [n], [one and one.probability for one in answers]),
         "top_k": ("BYTES", [n, k], top),
     }
-    return pack(name, version, request, columns, _told(outcomes))
+    return encode_outputs(name, version, request, columns, _reply_parameters(outcomes))
 
 
-def pack(
+def encode_outputs(
     name: str, version: str | None, request: Inference, columns: Columns, parameters: dict[str, Any]
 ) -> tuple[bytes, int | None]:
     """Return the body and the length of its JSON, as `encode_reply` does, for any columns. parameters: of the reply."""
@@ -227,7 +227,7 @@ def pack(
         datatype, shape, values = columns[requested_output.name]
         output: dict[str, Any] = {"name": requested_output.name, "datatype": datatype, "shape": shape}
         if requested_output.parameters.get("binary_data", request.parameters.binary_data_output):
-            chunk = _packed(datatype, values)
+            chunk = _binary_tensor(datatype, values)
             output["parameters"] = {"binary_data_size": len(chunk)}
             chunks.append(chunk)
         else:
@@ -242,24 +242,24 @@ def pack(
     return (head + b"".join(chunks), len(head)) if chunks else (head, None)
 
 
-def _packed(datatype: str, values: list[Any]) -> bytes:
+def _binary_tensor(datatype: str, values: list[Any]) -> bytes:
     if datatype == "FP32":
         return np.array(values, "<f4").tobytes()  # None becomes NaN
     return b"".join(struct.pack("<I", len(data)) + data for data in ((value or "").encode() for value in values))
 
 
-def _told(outcomes: Sequence[Answer | JetselError]) -> dict[str, Any]:
+def _reply_parameters(outcomes: Sequence[Answer | JetselError]) -> dict[str, Any]:
     """Return the reply's parameters; for several images or boxes as lists in JSON, since a parameter is no list."""
-    rows = [_of_one(outcome) for outcome in outcomes]
+    rows = [_outcome_parameters(outcome) for outcome in outcomes]
     if len(rows) == 1:
         return {name: value for name, value in rows[0].items() if value is not None}
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: msgspec.json.encode([row.get(name) for row in rows]).decode() for name in names}
 
 
-def _of_one(outcome: Answer | JetselError) -> dict[str, Any]:
+def _outcome_parameters(outcome: Answer | JetselError) -> dict[str, Any]:
     if isinstance(outcome, JetselError):
-        return body_of(outcome)
+        return error_body(outcome)
     return {
         "model": outcome.model,
         "policy": outcome.policy,

@@ -20,7 +20,7 @@ from jetsel import image
 from jetsel.base.errors import BusyError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway import camera_states
-from jetsel.gateway.errors import body_of
+from jetsel.gateway.errors import error_body
 
 SIDE_PX = 96
 QUALITY = 70  # of JPEG: about 3 KB for a thumbnail
@@ -30,25 +30,25 @@ class Thumbnails:
     """The last `most` thumbnails by the id of their answers; none if `most` is 0."""
 
     def __init__(self, most: int, limits: image.Limits) -> None:
-        self.most = most
+        self.limit = most
         self._limits = limits
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._thumbnails: OrderedDict[str, bytes] = OrderedDict()
 
-    async def keep(self, answer_id: str, picture: Any) -> None:
+    async def add(self, answer_id: str, picture: Any) -> None:
         """Keep a thumbnail of an answered image: encoded, or pixels (height, width, 3) uint8 BGR."""
-        if not self.most:
+        if not self.limit:
             return
-        small = await asyncio.to_thread(self._small, picture)
+        small = await asyncio.to_thread(self._shrink, picture)
         if small is not None:
-            self._kept[answer_id] = small
-            while len(self._kept) > self.most:
-                self._kept.popitem(last=False)
+            self._thumbnails[answer_id] = small
+            while len(self._thumbnails) > self.limit:
+                self._thumbnails.popitem(last=False)
 
     def get(self, answer_id: str) -> bytes | None:
         """Return the thumbnail as JPEG, None if it is not kept (any more)."""
-        return self._kept.get(answer_id)
+        return self._thumbnails.get(answer_id)
 
-    def _small(self, picture: Any) -> bytes | None:
+    def _shrink(self, picture: Any) -> bytes | None:
         try:
             bgr = picture if isinstance(picture, np.ndarray) else image.decode(picture, self._limits, SIDE_PX).bgr
         except JetselError:
@@ -65,7 +65,7 @@ FILES = {
     "/page.js": HERE / "page.js",
     "/plotly.min.js": Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
 }
-EVERY_S = 1.0
+EVENT_INTERVAL_S = 1.0
 MOST_VIEWERS = 32
 STATUS_MS = 1000.0
 HEADERS = {
@@ -103,10 +103,10 @@ class _Events:
                 status = await self._client.status(timeout_ms=STATUS_MS)
                 event = b"event: status\ndata: " + msgspec.json.encode(status)
             except JetselError as error:
-                event = b"event: away\ndata: " + msgspec.json.encode(body_of(error))
+                event = b"event: away\ndata: " + msgspec.json.encode(error_body(error))
             cameras = await asyncio.to_thread(camera_states.read)
             yield event + b"\n\nevent: cameras\ndata: " + msgspec.json.encode(cameras) + b"\n\n"
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(EVENT_INTERVAL_S)
 
 
 class PageApi:
@@ -116,7 +116,7 @@ class PageApi:
         self._events = _Events(client)
         self._thumbnails = thumbnails
         text = _PAGE.read_text("utf-8")
-        self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.most else text
+        self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.limit else text
 
     def routes(self) -> list[Route]:
         """Return every route."""
