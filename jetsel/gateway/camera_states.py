@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 
 from jetsel.base import files
 
-MAX_BYTES = 256 * 1024
-FRESH_S = 30.0
+MAX_BYTES = 256 * 1024  # of a file
+FRESH_S = 30.0  # an older file is ignored
 WRITE_INTERVAL_S = 1.0  # shortest interval between two writes
 _FOLDER = "jetsel-watch"
 _SERVICE_PATH = Path("/run", _FOLDER, "state.json")
@@ -25,10 +25,10 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class CameraState(Struct, frozen=True):
-    """One camera, or one region of it. Unknown is null.
+    """State of a watched camera, or of one region of its image; null: unknown, or no region.
 
-    reason: why no frame comes, null if frames come. label, wnid, probability, since: of the label that holds, null
-    before the first; if a promise does not cover it, the label is `unknown` and the wnid null. since: ISO 8601, UTC.
+    reason: why no frame comes, null if frames come. label, wnid (its identifier), probability, since: of the current
+    label, null before the first; `unknown` and a null wnid if the answer is in doubt. since: ISO 8601, UTC.
     """
 
     name: Name
@@ -47,7 +47,7 @@ class CameraState(Struct, frozen=True):
 
 
 class _File(Struct, frozen=True):
-    """written_s: by time.monotonic(), which all processes of a machine share. cameras: decoded one by one."""
+    """A file. written_s: by time.monotonic(), which all processes share. cameras: CameraStates, not yet decoded."""
 
     written_s: float
     pid: Annotated[int, Meta(gt=0, le=2**31)]
@@ -55,7 +55,7 @@ class _File(Struct, frozen=True):
 
 
 def own_path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the file that this process writes: of a service, else of the user; None without a runtime folder."""
+    """Return the file that this process writes: a service's, or else a user's; None if there is no runtime folder."""
     if service := environment.get("RUNTIME_DIRECTORY"):
         return Path(service.split(":")[0], _SERVICE_PATH.name)
     user = environment.get("XDG_RUNTIME_DIR")
@@ -63,12 +63,12 @@ def own_path(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def write(path: Path, states: Sequence[CameraState]) -> None:
-    """Replace the file; cameras beyond MAX_BYTES are left out. Raises OSError."""
-    room, cameras = MAX_BYTES - 1024, []
+    """Replace the file by one with these cameras; those beyond MAX_BYTES are left out. Raises OSError."""
+    free_bytes, cameras = MAX_BYTES - 1024, []
     for state in states:
         camera = msgspec.json.encode(state)
-        room -= len(camera) + 1
-        if room < 0:
+        free_bytes -= len(camera) + 1
+        if free_bytes < 0:
             break
         cameras.append(msgspec.Raw(camera))
     path.parent.mkdir(mode=0o750, exist_ok=True)
@@ -76,7 +76,7 @@ def write(path: Path, states: Sequence[CameraState]) -> None:
 
 
 def read(environment: Mapping[str, str] = os.environ) -> list[CameraState]:
-    """Return every camera that is watched now, by name and region; unreadable files and cameras are skipped."""
+    """Return the cameras of all running `jetsel watch`, sorted by name and region; unreadable entries are skipped."""
     user = environment.get("XDG_RUNTIME_DIR")
     paths = [_SERVICE_PATH, *sorted(Path(user, _FOLDER).glob("[0-9]*.json") if user else ())]
     oldest_first = sorted((file for path in paths for file in _read_file(path)), key=lambda file: file.written_s)
@@ -86,7 +86,7 @@ def read(environment: Mapping[str, str] = os.environ) -> list[CameraState]:
 
 
 def _read_file(path: Path) -> Iterator[_File]:
-    """Yield the file's content if it is complete, fresh, and its process runs."""
+    """Yield the file's content, or nothing if it is unreadable or old, or if the process that wrote it has ended."""
     try:
         file = msgspec.json.decode(files.read_bounded(path, MAX_BYTES), type=_File)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -97,7 +97,7 @@ def _read_file(path: Path) -> Iterator[_File]:
 
 def _is_running(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
+        os.kill(pid, 0)  # sends no signal, but checks that the process exists
     except PermissionError:
         return True  # it runs, as another user
     except OSError:
@@ -106,6 +106,7 @@ def _is_running(pid: int) -> bool:
 
 
 def _decode_camera(raw: msgspec.Raw) -> Iterator[CameraState]:
+    """Yield the decoded state, or nothing if it is malformed."""
     try:
         yield msgspec.json.decode(raw, type=CameraState)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -16,14 +16,13 @@ from jetsel.gateway.errors import error_body
 from jetsel.gateway.sender import AnswerOptions, Sender
 from jetsel.wire import Answer
 
-FROM_CURL = "application/x-www-form-urlencoded"
-RAW = ("image/*", "application/octet-stream", "binary/octet-stream", FROM_CURL)
-"""Content types of a body that is the image itself; curl sends the last one with --data-binary."""
+FROM_CURL = "application/x-www-form-urlencoded"  # which curl sends with -d and --data-binary
+RAW = ("image/*", "application/octet-stream", "binary/octet-stream", FROM_CURL)  # types of a body that is the image
 EXAMPLE = "curl -F image=@cat.jpg -F top_k=3"
 
 
 class Query(AnswerOptions, frozen=True):
-    """Fields of the query or the form beside the image."""
+    """Options of a request, from the query or the form. family: None for the default one; model: None for any."""
 
     family: str | None = None
     model: str | None = None
@@ -34,7 +33,7 @@ OPTIONS = Query.__struct_fields__
 
 
 async def answer_classify(sender: Sender, request: Request) -> Response:
-    """Answer one POST to /classify."""
+    """Answer a POST to /classify with the daemon's answer as JSON, or with each box's answer or error in `answers`."""
     image, fields = await _image_and_fields(request)
     query = _parse_query([*request.query_params.multi_items(), *fields])
     try:
@@ -43,36 +42,35 @@ async def answer_classify(sender: Sender, request: Request) -> Response:
         if not request.headers.get("content-type", "").startswith(FROM_CURL):
             raise
         raise BadImageError(f"{error}; curl's -d changes a file: use --data-binary") from None
-    rows = [one if isinstance(one, Answer) else error_body(one) for one in outcomes]
+    rows = [outcome if isinstance(outcome, Answer) else error_body(outcome) for outcome in outcomes]
     body = msgspec.json.encode(rows[0] if query.boxes is None else {"answers": rows})
     return Response(body, media_type="application/json")
 
 
 def unique_values(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str, str]:
-    """Return values by name; raises BadRequestError for unknown names, empty values, and contradictory ones."""
-    given: dict[str, str] = {}
+    """Return the values by name; raises BadRequestError for a name not in `fields`, an empty value, or two values."""
+    values: dict[str, str] = {}
     for name, value in pairs:
         if name not in fields:
             meant = did_you_mean(name[:80], fields)
             raise BadRequestError(f"{name[:80]!r} is no option here{meant}: the options are {', '.join(fields)}")
         if not value:
             raise BadRequestError(f"{name} is empty: give a value, or leave it out")
-        if given.setdefault(name, value) != value:
-            raise BadRequestError(f"{name} is {given[name][:80]!r} and {value[:80]!r}: give it once")
-    return given
+        if values.setdefault(name, value) != value:
+            raise BadRequestError(f"{name} is {values[name][:80]!r} and {value[:80]!r}: give it once")
+    return values
 
 
 def _parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
-    """Return the fields of the query and the form together; raises BadRequestError."""
-    given = unique_values(pairs, OPTIONS)
+    """Return the options from the pairs of name and value in the query and the form; raises BadRequestError."""
     try:
-        return msgspec.convert(given, Query, strict=False)
+        return msgspec.convert(unique_values(pairs, OPTIONS), Query, strict=False)
     except msgspec.ValidationError as error:
         raise BadRequestError(str(error).replace("`$.", "`")) from None
 
 
 async def _image_and_fields(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
-    """Return the image, and the other fields of a form; raises BadRequestError."""
+    """Return the image's bytes, and name and value of a form's other fields; raises BadRequestError."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         return await _read_form(request)
@@ -85,7 +83,7 @@ async def _image_and_fields(request: Request) -> tuple[bytes, list[tuple[str, st
 
 
 async def _read_form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
-    """Return a form's only image, under any name, and its other fields; raises BadRequestError."""
+    """Return a form's only file, under any name, and name and value of its other fields; raises BadRequestError."""
     images: list[bytes] = []
     fields: list[tuple[str, str]] = []
     try:

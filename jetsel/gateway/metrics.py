@@ -20,23 +20,21 @@ from jetsel.client import AsyncClient
 from jetsel.gateway import camera_states
 from jetsel.gateway.camera_states import CameraState
 from jetsel.wire import StatusReply
-from jetsel.wire.counts import AnswerCounts, Histogram
+from jetsel.wire.counts import AnswerCounts
 from jetsel.wire.power import PowerStatus
 from jetsel.wire.status import EdgeStatus, FamilyStatus
 
 Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily"
-Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
-Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"
-ValueOf: TypeAlias = "Callable[[Any], float | None]"
-"""Returns a metric's value for an item, None if unknown."""
+Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"  # values of a metric's labels, and an item
+ValueOf: TypeAlias = "Callable[[Any], float | None]"  # returns an item's number for the metric, None if unknown
 
-_MODEL = ("family", "model")
+_MODEL = ("family", "model")  # names of the labels of a model's metrics
 
 STATUS_MS = 2000.0  # a scrape times out after 10 s by default
 
 
 async def answer_scrape(client: AsyncClient, _: Request) -> Response:
-    """Answer one scrape of /metrics."""
+    """Answer a request of Prometheus for /metrics."""
     try:
         status = await client.status(timeout_ms=STATUS_MS)
     except JetselError:
@@ -47,6 +45,8 @@ async def answer_scrape(client: AsyncClient, _: Request) -> Response:
 
 @dataclass
 class _PreparedMetrics(Collector):
+    """Metrics of one scrape in the form that prometheus_client encodes."""
+
     metrics: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
@@ -54,14 +54,13 @@ class _PreparedMetrics(Collector):
 
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
-    """Yield every metric. status: None if the daemon does not answer, which jetsel_up reports."""
+    """Yield every metric. status: None if the daemon does not reply, which jetsel_up reports as 0."""
     yield from _cameras(cameras)
     yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
     if status is None:
         return
-    yield InfoMetricFamily(
-        "jetsel_daemon", "Version and process.", {"version": status.version, "pid": str(status.pid or "")}
-    )
+    facts = {"version": status.version, "pid": str(status.pid or "")}
+    yield InfoMetricFamily("jetsel_daemon", "Version and process.", facts)
     yield GaugeMetricFamily("jetsel_ready", "Whether every model is loaded.", value=status.state == "ready")
     yield GaugeMetricFamily("jetsel_uptime_seconds", "Seconds since the daemon started.", value=status.uptime_s)
     yield from _requests(status)
@@ -103,9 +102,8 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     for family in families:
         if (identity := family.calibration_identity) is not None:
             number = "shipped" if identity.number is None else str(identity.number)
-            info.add_metric(
-                [family.name], {"number": number, "created": identity.created, "sha256": identity.sha256[:12]}
-            )
+            facts = {"number": number, "created": identity.created, "sha256": identity.sha256[:12]}
+            info.add_metric([family.name], facts)
             ages.append(((family.name,), _age_s(identity.created)))
     yield info
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
@@ -114,6 +112,7 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
 
 
 def _operating_points(families: list[FamilyStatus]) -> Iterator[Metric]:
+    """Yield the use of each operating point: one policy with one setting, of several that trade accuracy for time."""
     fronts = [(family.name, family.front) for family in families if family.front is not None]
     answers = [((name, point.policy), point.answers) for name, front in fronts for point in front.points]
     words = "Answers by operating point of the default policy."
@@ -124,7 +123,7 @@ def _operating_points(families: list[FamilyStatus]) -> Iterator[Metric]:
 
 
 def _age_s(created: str) -> float | None:
-    """Return the seconds since the beginning of this day; None if it is not a date."""
+    """Return the seconds since midnight UTC of an ISO 8601 date, None if it is none."""
     try:
         day = datetime.datetime.fromisoformat(created).replace(tzinfo=datetime.timezone.utc)
     except ValueError:
@@ -133,6 +132,7 @@ def _age_s(created: str) -> float | None:
 
 
 def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
+    """Yield how much recent images and answers differ from those of the calibration."""
     drifts = [(family.name, family.drift) for family in families if family.drift is not None]
     indices = [((name, feature), index) for name, drift in drifts for feature, index in drift.indices.items()]
     yield _gauge("jetsel_drift_index", "Population stability index of a feature.", ("family", "feature"), indices)
@@ -173,18 +173,13 @@ def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     by_camera = [((one.name, one.region or ""), one) for one in cameras]
     labels, words = ("camera", "region"), "Whether frames come from each camera."
     yield _gauge("jetsel_camera_up", words, labels, by_camera, lambda one: one.connected)
-    yield _counter(
-        "jetsel_camera_label_changes", "Changes of the label.", labels, by_camera, lambda one: one.label_changes
+    words = "Changes of the label."
+    yield _counter("jetsel_camera_label_changes", words, labels, by_camera, lambda camera: camera.label_changes)
+    counts = (
+        (name, {"read": camera.frames_read, "skipped": camera.frames_skipped, "classified": camera.frames_asked})
+        for name, camera in by_camera
     )
-    frames = [
-        ((*name, what), count)
-        for name, one in by_camera
-        for what, count in (
-            ("read", one.frames_read),
-            ("skipped", one.frames_skipped),
-            ("classified", one.frames_asked),
-        )
-    ]
+    frames = [((*name, what), number) for name, camera_counts in counts for what, number in camera_counts.items()]
     yield _counter("jetsel_camera_frames", "Frames of each camera.", ("camera", "region", "what"), frames)
 
 
@@ -202,14 +197,14 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
 def _power(power: PowerStatus) -> Iterator[Metric]:
     rails = [(("total",), power.watts), (("mean",), power.mean_w), (("idle",), power.idle_w)]
     yield _gauge("jetsel_power_watts", "Power of the board: now, over ten seconds, idle.", ("kind",), rails)
-    each = [((name,), watts) for name, watts in (power.rails_w or {}).items()]
-    yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), each)
+    rails_w = [((name,), watts) for name, watts in (power.rails_w or {}).items()]
+    yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), rails_w)
     joules = [((one.family, one.model), one.joules) for one in power.models]
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", _MODEL, joules)
-    judgement = power.judged
-    if judgement is not None:
-        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judgement.estimated_j)])
-        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judgement.ratio)])
+    estimates = power.judged  # compared with the measured energy
+    if estimates is not None:
+        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), estimates.estimated_j)])
+        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), estimates.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]
@@ -220,8 +215,9 @@ def _identity(item: float | None) -> float | None:
     return item
 
 
-def _flatten(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
-    return [((outer, inner), count) for outer, counts in nested.items() for inner, count in counts.items()]
+def _flatten(counts: Mapping[str, Mapping[str, int]]) -> Labelled:
+    """Return counts by family and name with both as labels."""
+    return [((family, name), count) for family, by_name in counts.items() for name, count in by_name.items()]
 
 
 def _counter(name: str, words: str, labels: tuple[str, ...], items: Labelled, value_of: ValueOf = _identity) -> Metric:
@@ -232,24 +228,19 @@ def _gauge(name: str, words: str, labels: tuple[str, ...], items: Labelled, valu
     return _add_values(GaugeMetricFamily(name, words, labels=labels), items, value_of)
 
 
-def _add_values(metric: Plain, items: Labelled, value_of: ValueOf) -> Metric:
-    """Add the known values to the metric and return it."""
+def _add_values(metric: CounterMetricFamily | GaugeMetricFamily, items: Labelled, value_of: ValueOf) -> Metric:
+    """Add a value for each item whose value is known, and return the metric."""
     for labels, item in items:
         if (value := value_of(item)) is not None:
             metric.add_metric(labels, value)
     return metric
 
 
-def _histogram(
-    name: str,
-    words: str,
-    labels: tuple[str, ...],
-    values: Iterable[tuple[tuple[str, ...], Histogram]],
-    bounds_ms: list[float],
-) -> Metric:
+def _histogram(name: str, words: str, labels: tuple[str, ...], items: Labelled, bounds_ms: list[float]) -> Metric:
+    """Return histograms in seconds. items: Histograms of wire.counts. bounds_ms: the buckets' upper bounds."""
     metric = HistogramMetricFamily(name, words, labels=labels)
     ends = [*(str(bound / 1e3) for bound in bounds_ms), "+Inf"]
-    for key, histogram in values:
+    for key, histogram in items:
         if histogram.sum_ms is None or len(histogram.counts) != len(ends):
             continue  # from a daemon of another version
         buckets = list(zip(ends, accumulate(histogram.counts), strict=True))

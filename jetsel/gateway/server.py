@@ -29,7 +29,7 @@ from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.gateway.settings import GatewaySettings
 
 BACKLOG = 128
-DRAIN_S = 10  # for requests under way
+DRAIN_S = 10  # requests may take this long to complete after a signal
 
 
 def open_listener(host: str, port: int) -> socket.socket:
@@ -47,7 +47,7 @@ def open_listener(host: str, port: int) -> socket.socket:
 
 
 def run(served: Starlette, concurrency: int, opened: socket.socket) -> None:
-    """Serve an application on this socket until SIGINT or SIGTERM. concurrency: most requests at a time."""
+    """Serve an application on a listening socket until SIGINT or SIGTERM. concurrency: most requests at a time."""
     config = uvicorn.Config(
         served,
         http=partial(BoundedConnection, limit=connection_limit(concurrency)),  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def gateway_application(settings: GatewaySettings) -> Starlette:
 
 
 def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Callable[[], None]) -> Starlette:
-    """Return an ASGI application of these routes, behind the common checks. closing: functions to call at its end."""
+    """Return an ASGI application with these routes behind RequestLimits. closing: functions to call at its end."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -99,7 +99,7 @@ def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Ca
 
 
 async def _unknown_path(request: Request, error: Exception) -> Response:
-    """Answer a request for an unknown path or method, in the form of every other error."""
+    """Return the reply to a request for an unknown path or method, as JSON like every other error."""
     assert isinstance(error, HTTPException)
     words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists all addresses"
     return JSONResponse(error_body(BadRequestError(words)), error.status_code, error.headers)
