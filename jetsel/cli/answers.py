@@ -77,7 +77,7 @@ def details(outcome: Outcome) -> list[str]:
     lines.append(f"  answered by {answer.model}, policy {answer.policy}{point}{doubt}: {answer.because}")
     if answer.wrong_at_most is not None:
         lines.append(f"  promise: at most {answer.wrong_at_most:g} of the answers that are not in doubt are wrong")
-    lines += [f"  ran {_run(run)}" for run in answer.ran]
+    lines += [f"  ran {_run_line(run)}" for run in answer.ran]
     times = ", ".join(f"{name} {milliseconds(value)}" for name, value in spent.items() if value is not None)
     lines.append(f"  {milliseconds(outcome.latency_ms)} ms here, {milliseconds(stages.total)} in the daemon: {times}")
     energy = "not known"
@@ -87,7 +87,7 @@ def details(outcome: Outcome) -> list[str]:
         energy += f": {answer.energy_reason.partition(':')[0].partition(' (')[0]}"
     lines.append(f"  energy: {energy}")
     lines += [f"  outside the conditions of the calibration: {reason}" for reason in answer.out_of_conditions]
-    return lines + _explained(answer)
+    return lines + _explanation_lines(answer)
 
 
 def _work_ms(answer: Answer) -> float:
@@ -96,12 +96,12 @@ def _work_ms(answer: Answer) -> float:
     return sum(filter(None, (stages.decode, stages.features, stages.choice, stages.input, *runs)))
 
 
-def _run(run: Ran) -> str:
+def _run_line(run: Ran) -> str:
     batch = f" in a batch of {run.batch}" if run.batch > 1 else ""
     return f"{run.model}: {run.because}; confidence {run.confidence:.1%}, {milliseconds(run.latency_ms)} ms{batch}"
 
 
-def _explained(answer: Answer) -> list[str]:
+def _explanation_lines(answer: Answer) -> list[str]:
     explanation = answer.explanation
     if explanation is None:
         return []

@@ -137,7 +137,7 @@ def calibrate(
         return
     if (photos is None) == (boxes is None):
         raise typer.BadParameter("name either a folder of images or --boxes CSV, or use --retime", param_hint="IMAGES")
-    photos, shorter_px = photos or boxes, _sizes(sizes)
+    photos, shorter_px = photos or boxes, _parse_sizes(sizes)
     assert photos is not None
     path = recording or recording_path(calibrations, photos, shorter_px)
     if report is not None and not report.parent.is_dir():
@@ -155,18 +155,18 @@ def calibrate(
     check_order(job, order)
     with ProgressOutput(quiet=json) as output:
         with output.interruptible() as stop:
-            loaded = record(job, Observer(output.step, stop, output.plan), order.goal)
-            strange = None
+            loaded = record(job, Observer(output.step, stop, output.print_plan), order.goal)
+            unknown_loaded = None
             if unknown is not None:
                 job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
-                strange = record(job_unknown, Observer(output.step, stop))
-        output.recorded(job, loaded)
-        fitted = fit(job, loaded, order, output.step, strange)
+                unknown_loaded = record(job_unknown, Observer(output.step, stop))
+        output.print_recording(job, loaded)
+        fitted = fit(job, loaded, order, output.step, unknown_loaded)
     findings = fitted.findings
     page = render(findings, job.limits)
     entry = install(calibrations, loaded, fitted.calibration, page) if findings.installed else None
     daemon = reload_daemon(calibrations, entry, endpoint) if entry is not None else None
-    written = None if page is None else _written(page, report or path.with_suffix(".html"), entry)
+    written = None if page is None else _write_report(page, report or path.with_suffix(".html"), entry)
     outcome = {
         "best_single": findings.comparison.best_single,
         "installed": None if entry is None else entry.number,
@@ -183,7 +183,7 @@ def calibrate(
     emit(asdict(findings) | outcome, json, show)
 
 
-def _sizes(text: str | None) -> tuple[int, ...]:
+def _parse_sizes(text: str | None) -> tuple[int, ...]:
     """Return the numbers of --sizes, the largest first."""
     try:
         sizes = {int(one) for one in (text or "").split(",") if one.strip()}
@@ -226,7 +226,7 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     emit(facts | {"installed": number, "daemon": daemon.message}, json, "\n".join(lines))
 
 
-def _written(page: str, report: Path, entry: Installed | None) -> Path:
+def _write_report(page: str, report: Path, entry: Installed | None) -> Path:
     """Write the report and return its path. entry: the installed calibration. Raises CalibrationError."""
     from jetsel.base.errors import CalibrationError
 
@@ -238,7 +238,7 @@ def _written(page: str, report: Path, entry: Installed | None) -> Path:
     return report
 
 
-def _effect(findings: Findings, outcome: dict[str, Any]) -> str:
+def _install_sentence(findings: Findings, outcome: dict[str, Any]) -> str:
     """Return one sentence about the installed calibration and its effect."""
     winner, rival = findings.winner, findings.calibration.rival
     if outcome["installed"] is not None:
@@ -258,12 +258,12 @@ def _effect(findings: Findings, outcome: dict[str, Any]) -> str:
 def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str | Table]:
     """Yield a summary of the report for a terminal, as lines and tables."""
     from jetsel.calibrate.report import NO_PAGE
-    from jetsel.cli.terminal import in_words, outcome_table
+    from jetsel.cli.terminal import outcome_table, result_sentences
 
     yield from outcome_table(findings)
-    yield from in_words(findings)
+    yield from result_sentences(findings)
     yield findings.verdict
-    yield _effect(findings, outcome)
+    yield _install_sentence(findings, outcome)
     if outcome["daemon"] is not None:
         yield outcome["daemon"]
     yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"

@@ -52,7 +52,7 @@ def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) ->
         if usable is not None:
             labels = f"answers of {usable.images.labels_from}" if usable.images.labels_from else "the images'"
             row = (usable.created, usable.default_policy, str(usable.images.count), labels)
-        shown.add_row(number_text(entry.number), _mark(entry), *row, entry.reason or "")
+        shown.add_row(number_text(entry.number), _use_mark(entry), *row, entry.reason or "")
     out.print(shown if entries else f"family {calibrations.family} has no calibration yet")
     out.print(f"your own calibrations are in {calibrations.folder}")
 
@@ -74,7 +74,7 @@ def show(
     calibrations = read_site(config).calibrations(family)
     entry = calibrations.entry(number)
     usable = entry.usable()
-    plain = as_plain(usable) if json or everything else gist(usable)
+    plain = as_plain(usable) if json or everything else main_facts(usable)
     emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
 
 
@@ -107,7 +107,7 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
 
     out = console()
     shown = table("fact", "value")
-    mark = _mark(entry)
+    mark = _use_mark(entry)
     shown.title = f"family {family}: {entry.called}" + (f", {mark}" if mark else "")
     for name, value in facts.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -119,7 +119,7 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
         out.print(f"it is rejected: {entry.reason}", style="red")
 
 
-def gist(usable: Calibration) -> dict[str, str]:
+def main_facts(usable: Calibration) -> dict[str, str]:
     """Return the main facts of a calibration in words, by name."""
     from jetsel.cli.terminal import milliseconds
 
@@ -196,7 +196,7 @@ def summary(entry: Installed) -> dict[str, Any]:
     }
 
 
-def _mark(entry: Installed) -> str:
+def _use_mark(entry: Installed) -> str:
     """Return whether requests use this calibration, in words: the current one is not used if it is refused."""
     return "" if not entry.is_current else "in use" if entry.reason is None else "not used"
 

@@ -79,14 +79,14 @@ def classify(
     settings |= {"on_doubt": on_doubt, "on_device": on_device}
     settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj, "wrong_at_most": wrong_at_most}
     if box:
-        settings |= {"boxes": [_box(text) for text in box], "boxes_unit": boxes_unit}
-    images = _files(images)
+        settings |= {"boxes": [_parse_box(text) for text in box], "boxes_unit": boxes_unit}
+    images = _list_files(images)
     rows: list[Outcome] = []
     show = rows.append  # several outcomes become a table
     if json or explain or (len(images) == 1 and len(box or ()) < 2):
         show = _print_json if json else _print_details
     client = AsyncClient(endpoint_of(endpoint, config), timeout_ms=timeout_ms, max_image_mb=max_image_mb)
-    failed = asyncio.run(_all(client, images, settings, jobs, show))
+    failed = asyncio.run(_classify_all(client, images, settings, jobs, show))
     if rows:
         from jetsel.cli.answers import print_table
 
@@ -95,7 +95,7 @@ def classify(
         raise typer.Exit(1)
 
 
-def _box(text: str) -> list[float]:
+def _parse_box(text: str) -> list[float]:
     try:
         x, y, width, height = (float(number) for number in text.split(","))
     except ValueError:
@@ -103,7 +103,7 @@ def _box(text: str) -> list[float]:
     return [x, y, width, height]
 
 
-def _files(images: list[Path]) -> list[Path]:
+def _list_files(images: list[Path]) -> list[Path]:
     """Return the files, and the images in the folders at any depth; print which files are skipped."""
     from jetsel.base.names import LeftOut
     from jetsel.calibrate.listing import images_below, left_out_lines  # here, because it loads OpenCV
@@ -123,7 +123,7 @@ def _files(images: list[Path]) -> list[Path]:
     return paths
 
 
-async def _all(
+async def _classify_all(
     client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int, show: Callable[[Outcome], None]
 ) -> int:
     """Show every image's outcome in the order given, with `jobs` images in parallel; return how many failed."""

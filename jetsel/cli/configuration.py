@@ -74,13 +74,13 @@ def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, obj
             text += _array(section, plain, sections)
             continue
         kind = type(getattr(values, section))
-        heading, meanings = explained(kind)
+        heading, meanings = heading_and_meanings(kind)
         text += f"\n\n{_comment(heading)}[{section}]\n"
-        ranges = _ranges(kind)
+        ranges = _value_ranges(kind)
         for key in sorted(kind.__struct_fields__, key=lambda key: isinstance(plain.get(key), dict)):  # tables last
             place = f"{section}.{key}"
-            taken = f"default {automatic[place]}" if place in automatic else ranges[key]
-            text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({taken})' if taken else ''}.")
+            value_note = f"default {automatic[place]}" if place in automatic else ranges[key]
+            text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({value_note})' if value_note else ''}.")
             text += _setting(section, key, plain.get(key), sections.examples[place])
     return text
 
@@ -90,13 +90,13 @@ def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) 
     import tomli_w
 
     (kind,) = get_args(get_args(get_type_hints(sections.kind, include_extras=True)[section])[0])
-    heading, meanings = explained(kind)
+    heading, meanings = heading_and_meanings(kind)
     example = "".join(f"{sections.examples[f'{section}.{key}']}\n    {meaning}\n" for key, meaning in meanings.items())
     text = f"\n\n{_comment(f'[[{section}]]: {heading}')}" + textwrap.indent(example, "# ")
     return text + "".join("\n" + tomli_w.dumps({section: [table]}) for table in tables)
 
 
-def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
+def heading_and_meanings(kind: type[Struct]) -> tuple[str, dict[str, str]]:
     """Return a section's heading and the meaning of each key, from its docstring."""
     heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
     matches = (re.match(r"(\w+): (.*)", line) for line in lines)
@@ -111,7 +111,7 @@ def _setting(section: str, key: str, value: Any, example: str) -> str:
     return tomli_w.dumps({section: {key: value}} if isinstance(value, dict) else {key: value})
 
 
-def _ranges(kind: type[Struct]) -> dict[str, str]:
+def _value_ranges(kind: type[Struct]) -> dict[str, str]:
     """Return the range and default of each key of a section, as far as its type gives them."""
     import msgspec
 

@@ -47,8 +47,8 @@ class DemoAnswer(NamedTuple):
 
     text: str
     wnids: frozenset[str]
-    chosen: Answer
-    beside: Answer
+    by_policy: Answer
+    by_most_expensive: Answer
 
 
 def demo(
@@ -71,7 +71,7 @@ def demo(
     from jetsel.zoo import STARTER
 
     out = console()
-    folder = None if models is None else _pulled(models)
+    folder = None if models is None else _download_family(models)
     out.print("starting a daemon on a socket of its own ...")
     began = time.perf_counter()
     with daemon(folder) as client:
@@ -81,7 +81,7 @@ def demo(
         status = client.status()
         (family,) = (one for one in status.families if one.name == status.default_family)
         answers = _classify(client, policy, family)
-        out.print(_table(answers))
+        out.print(_answer_table(answers))
         for line in (_summary(answers), *family_lines(family)):
             out.print(line, soft_wrap=True)
         if family.name == "starter":
@@ -132,7 +132,7 @@ def photographs() -> dict[str, Path]:
     return {one.text: folder / one.file for one in PHOTOGRAPHS if (folder / one.file).is_file()} if folder else {}
 
 
-def _pulled(folder: Path) -> Path | None:
+def _download_family(folder: Path) -> Path | None:
     """Return the folder, with the ImageNet family downloaded into it; print why and return None if that fails."""
     from jetsel.base.config import Config, Models
     from jetsel.base.errors import JetselError
@@ -163,27 +163,27 @@ def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[
     right = {one.text: one.wnids for one in shown_photographs}
     drawings = {f"drawing of {text}": picture for text, picture in pictures().items()}
     shown: dict[str, Photograph] = {text: images[text] for text in right if text in images} or dict(drawings)
-    beside = f"single:{family.models[-1].name}"
+    most_expensive = f"single:{family.models[-1].name}"
     for _ in range(2):
         answers = [
             DemoAnswer(
                 text,
                 right.get(text, frozenset()),
                 client.classify(picture, policy=policy),
-                client.classify(picture, policy=beside),
+                client.classify(picture, policy=most_expensive),
             )
             for text, picture in shown.items()
         ]
     return answers
 
 
-def _table(demo_answers: list[DemoAnswer]) -> Table:
+def _answer_table(demo_answers: list[DemoAnswer]) -> Table:
     """Return a table with two rows for each image: the policy's answer, and the most expensive model's."""
     from jetsel.cli.terminal import milliseconds, table
 
     shown = table("image", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
     for one in demo_answers:
-        for name, answer in ((one.text, one.chosen), ("", one.beside)):
+        for name, answer in ((one.text, one.by_policy), ("", one.by_most_expensive)):
             ran = ", ".join(run.model for run in answer.ran)
             times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
             verdict = "-" if not one.wnids else "yes" if answer.wnid in one.wnids else "no"
@@ -197,7 +197,7 @@ def _summary(demo_answers: list[DemoAnswer]) -> str:
     from jetsel.cli.terminal import milliseconds
 
     lines = []
-    for answers in ([one.chosen for one in demo_answers], [one.beside for one in demo_answers]):
+    for answers in ([one.by_policy for one in demo_answers], [one.by_most_expensive for one in demo_answers]):
         right = sum(answer.wnid in one.wnids for one, answer in zip(demo_answers, answers, strict=True))
         n_labelled = sum(bool(one.wnids) for one in demo_answers)
         share = f"right on {right} of {n_labelled}, " if n_labelled else ""

@@ -36,7 +36,7 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
             printed = list(findings)
         print_json([{"section": section, **finding._asdict()} for section, finding in printed])
     else:
-        printed = list(_printed(findings))
+        printed = list(_print_each(findings))
     if any(finding.state == "failed" for _, finding in printed):
         raise typer.Exit(1)
 
@@ -60,15 +60,15 @@ def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str
     from jetsel.base.errors import JetselError
     from jetsel.cli.checks import Finding
 
-    for section, look in checks.items():
+    for section, check in checks.items():
         try:
-            for finding in look(subject):
+            for finding in check(subject):
                 yield section, finding
         except (ImportError, OSError, JetselError) as error:  # noqa: PERF203  # only five checks
             yield section, Finding("check", "failed", str(error), "first repair this error, or the failures above it")
 
 
-def _printed(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:
+def _print_each(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:
     """Print and yield each finding at once, because later checks may be slow or hang."""
     from rich.text import Text
 

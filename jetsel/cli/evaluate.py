@@ -47,7 +47,7 @@ def evaluate(
         replayed = requested_policies(tuple(job.served), calibration, names)
         with output.interruptible() as stop:
             loaded = record(job, Observer(output.step, stop))
-        output.recorded(job, loaded)
+        output.print_recording(job, loaded)
         evaluation = judged(loaded.recording, calibration, replayed, clock_of(job, loaded))
     photographs = len(loaded.recording.classes)
     plain = {

@@ -35,7 +35,7 @@ ServedAtOnce = Annotated[
 ]
 
 
-def needs(command: str, missing: ModuleNotFoundError) -> ConfigError:
+def missing_library(command: str, missing: ModuleNotFoundError) -> ConfigError:
     """Return the error for a missing library that a command needs."""
     if missing.name == "_ssl":
         return ConfigError(f"{command} needs _ssl: this Python was built without OpenSSL: use another")
@@ -85,7 +85,7 @@ def gateway(
         from jetsel.gateway.server import gateway_application
         from jetsel.gateway.settings import GatewaySettings
     except ModuleNotFoundError as missing:
-        raise needs("jetsel gateway", missing) from None
+        raise missing_library("jetsel gateway", missing) from None
 
     settings = GatewaySettings(endpoint, None, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy)
     serve(listen, token_file, settings, gateway_application)

@@ -19,9 +19,9 @@ ROOT = Path("/")
 BOOTED = Path("/run/systemd/system")  # sd_booted(3)
 PACKAGED = Path("/lib/systemd/system/jetsel.service")  # installed by the Debian package
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
-HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp= of systemd.exec(5)
-IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
-BY_HAND = ("jetsel-gateway.service", "jetsel-watch.service", "jetsel-review.service")
+HIDDEN_FOLDERS = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, systemd.exec(5)
+INSTALL_IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
+OPTIONAL_UNITS = ("jetsel-gateway.service", "jetsel-watch.service", "jetsel-review.service")
 """Units that the owner enables; if they run, a new version restarts them."""
 STATUS_MS = 30_000.0  # a daemon that is loading models replies late
 
@@ -50,7 +50,7 @@ def install_service(
     texts = units(TEMPLATES / "user", Path.home() / USER_UNITS, command) if user else system_files(command)
     files = {prefix.absolute() / path.relative_to("/"): text for path, text in texts.items()}
     is_image = prefix.absolute() != ROOT
-    wrong = list(problems(command, user=user, remove=remove, is_image=is_image))
+    wrong = list(obstacles(command, user=user, remove=remove, is_image=is_image))
     for problem in wrong:
         typer.echo(f"{'warning' if is_image else 'stops'}  {problem}", err=True)
     if wrong and not (is_image or dry_run):
@@ -62,10 +62,10 @@ def install_service(
     socket_changed = write_files(files, dry_run)
     run_commands(commands(user=user, socket_changed=socket_changed), runs)
     if runs:
-        typer.echo(f"check  {answers(user=user)}")
+        typer.echo(f"check  {daemon_headline(user=user)}")
 
 
-def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
+def obstacles(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
     """Yield what prevents a change of the service, with the repair. is_image: for a disk image, only what it hides."""
     if not is_image and not BOOTED.is_dir():
         yield f"systemd is not running here ({BOOTED} is missing): start `jetsel serve` yourself, or use --prefix"
@@ -74,14 +74,14 @@ def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iter
     if not is_image and not user and PACKAGED.exists():
         yield f"the Debian package has installed {PACKAGED}: change it with `systemctl edit jetsel.service`"
     if not user and not remove:
-        yield from hidden(command)
+        yield from unreadable_paths(command)
 
 
-def hidden(command: Path) -> Iterator[str]:
+def unreadable_paths(command: Path) -> Iterator[str]:
     """Yield the paths of this installation that the service cannot read."""
     for path in dict.fromkeys((command, Path(sys.prefix), Path(sys.executable).resolve(), Path(__file__))):
-        if place := next((place for place in HIDDEN if path.is_relative_to(place)), None):
-            yield f"{path}: the service cannot read {place}: {IN_OPT}"
+        if place := next((place for place in HIDDEN_FOLDERS if path.is_relative_to(place)), None):
+            yield f"{path}: the service cannot read {place}: {INSTALL_IN_OPT}"
 
 
 def commands(*, user: bool, socket_changed: bool) -> list[str]:
@@ -102,11 +102,11 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
         f"-{systemctl} reset-failed jetsel.socket jetsel.service",  # the service may have reached its start limit
         f"{systemctl} start jetsel.socket",
         f"{systemctl} restart jetsel.service",
-        *([] if user else [f"-{systemctl} try-restart {unit}" for unit in BY_HAND]),
+        *([] if user else [f"-{systemctl} try-restart {unit}" for unit in OPTIONAL_UNITS]),
     ]
 
 
-def answers(*, user: bool) -> str:
+def daemon_headline(*, user: bool) -> str:
     """Return the headline of the daemon's status; raises JetselError if it does not answer."""
     from jetsel.base.endpoint import SYSTEM_SOCKET, user_socket
     from jetsel.cli.status_text import headline
@@ -133,8 +133,8 @@ def write_files(files: dict[Path, str], dry_run: bool) -> bool:
 
 def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
     systemctl = "systemctl --user" if user else "systemctl"
-    by_hand = [] if user else [*BY_HAND, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
-    names = " ".join(["jetsel.socket", "jetsel.service", *by_hand])
+    optional_units = [] if user else [*OPTIONAL_UNITS, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
+    names = " ".join(["jetsel.socket", "jetsel.service", *optional_units])
     run_commands([f"-{systemctl} disable --now {names}"], runs)
     for path in files:
         typer.echo(f"remove {path}")
@@ -158,12 +158,12 @@ def run_commands(commands: list[str], runs: bool) -> None:
             typer.echo(f"       this failed, which may be harmless: {words}")
 
 
-_IN_WHEEL = Path(__file__).parents[1] / "systemd_units"
-TEMPLATES = _IN_WHEEL if _IN_WHEEL.is_dir() else Path(__file__).parents[2] / "systemd"
+_WHEEL_TEMPLATES = Path(__file__).parents[1] / "systemd_units"
+TEMPLATES = _WHEEL_TEMPLATES if _WHEEL_TEMPLATES.is_dir() else Path(__file__).parents[2] / "systemd"
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 USER_UNITS = Path(".config/systemd/user")  # below the home directory; systemd.unit(5)
-PLACES = {
+OTHER_FOLDERS = {
     "sysusers.d": Path("/etc/sysusers.d"),
     "tmpfiles.d": Path("/etc/tmpfiles.d"),
     "udev": Path("/etc/udev/rules.d"),
@@ -175,7 +175,7 @@ PLACES = {
 def system_files(executable: Path) -> dict[Path, str]:
     """Return the text of each file of the system's service, by path; raises ConfigError, see `units`."""
     files = units(TEMPLATES, SYSTEM_UNITS, executable)
-    for name, place in PLACES.items():
+    for name, place in OTHER_FOLDERS.items():
         files |= {place / path.name: path.read_text() for path in sorted((TEMPLATES / name).iterdir())}
     return files
 

@@ -40,7 +40,7 @@ def top(
 
     client = Client(endpoint_of(endpoint, config), timeout_ms=5000.0, retry=False)  # a busy daemon replies late
     before, now, gone = None, client.status(), ""
-    with contextlib.suppress(KeyboardInterrupt), _screen() as show:
+    with contextlib.suppress(KeyboardInterrupt), _page_output() as show:
         seen_at = datetime.now()
         for number in itertools.count(1):
             show(page(before, now, f"{seen_at:%H:%M:%S}, every {interval:g} s", gone))
@@ -54,7 +54,7 @@ def top(
 
 
 @contextlib.contextmanager
-def _screen() -> Iterator[Callable[[Group], None]]:
+def _page_output() -> Iterator[Callable[[Group], None]]:
     """Give a function that shows a page: on the whole screen of a terminal, or else as a block of text."""
     from rich.live import Live
 
@@ -87,7 +87,7 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
     return Group(*lines, *map(Text, details(now, before)))
 
 
-LOOK_S = 0.1  # between two checks whether the daemon still runs
+CHECK_INTERVAL_S = 0.1  # between two checks whether the daemon still runs
 
 
 def status(
@@ -132,13 +132,13 @@ def reload(
     from jetsel.client import Client
 
     if daemon_pid is not None:
-        threading.Thread(target=_end_with, args=(daemon_pid,), daemon=True).start()
+        threading.Thread(target=_exit_with_process, args=(daemon_pid,), daemon=True).start()
     with Client(endpoint_of(endpoint, config), timeout_ms=timeout_ms) as client:
         changed = client.reload().changed
     typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing changed"))
 
 
-def _end_with(process: int) -> None:
+def _exit_with_process(process: int) -> None:
     """Exit when the process has ended.
 
     If the daemon dies during ExecReload=, this command would wait on systemd's socket for the next daemon, and systemd
@@ -151,6 +151,6 @@ def _end_with(process: int) -> None:
             break
         except PermissionError:
             pass  # the process runs as another user
-        time.sleep(LOOK_S)
+        time.sleep(CHECK_INTERVAL_S)
     typer.echo("jetsel: the daemon ended during the reload; the next one reads everything as it starts", err=True)
     os._exit(1)  # works in any thread, and does not wait for the client

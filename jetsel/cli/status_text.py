@@ -41,11 +41,11 @@ def details(reply: StatusReply, before: StatusReply | None = None) -> Iterator[s
 def load_lines(reply: StatusReply, before: StatusReply | None = None) -> list[str]:
     """Return requests, rate, queue and latencies; rate and latencies are since `before`, or since the start."""
     lost = f"; {reply.lost_replies:,} replies lost to clients that do not read" if reply.lost_replies else ""
-    lines = [f"requests: {outcomes(reply.requests)}{lost}", *_rate(reply, before), _queue(reply.queue)]
-    return [*lines, *_latency(reply.answers, {} if before is None else before.answers.stages)]
+    lines = [f"requests: {outcomes(reply.requests)}{lost}", *_rate_line(reply, before), _queue_line(reply.queue)]
+    return [*lines, *_latency_lines(reply.answers, {} if before is None else before.answers.stages)]
 
 
-def _rate(now: StatusReply, before: StatusReply | None) -> list[str]:
+def _rate_line(now: StatusReply, before: StatusReply | None) -> list[str]:
     now_s, then_s = now.uptime_s, before.uptime_s if before else 0.0
     if now_s is None or then_s is None:
         return []
@@ -56,12 +56,12 @@ def _rate(now: StatusReply, before: StatusReply | None) -> list[str]:
     return [f"rate: {sum(rates.values()):.1f} requests/s {since}{': ' * bool(ended)}{ended}"]
 
 
-def _queue(queue: QueueStatus) -> str:
+def _queue_line(queue: QueueStatus) -> str:
     total = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
     return f"queue: {count(total)} of {count(queue.most_requests)} requests, {count(queue.waiting)} waiting"
 
 
-def _latency(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
+def _latency_lines(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
     """Return percentiles of the latency, and its means by stage; nothing without answers."""
     times = {stage: one.since(before.get(stage)) for stage, one in answers.stages.items()}
     number = sum(times["total"].counts) if "total" in times else 0
@@ -81,7 +81,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
     deciding = f"policy: {family.default_policy} ({family.because})"
     lines = [f"family {family.name}: {count(family.classes)} classes; {deciding}"]
     if family.front is not None:
-        lines += _operating_point(family.front)
+        lines += _operating_point_line(family.front)
     lines.append(
         f"  fallback if in doubt: {family.fallback or 'refuse'}; calibration: {family.calibration or 'none'}{saves}"
     )
@@ -91,7 +91,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
     if family.drift is not None:
         changed = family.drift.hint or family.drift.reason or f"none in {count(family.drift.photographs)} images"
         lines.append(f"  drift: {changed}")
-    return lines + _models(family.models) + not_calibrated(family.not_calibrated, family.name)
+    return lines + _model_lines(family.models) + not_calibrated(family.not_calibrated, family.name)
 
 
 def not_calibrated(models: Sequence[str], family: str) -> list[str]:
@@ -100,7 +100,7 @@ def not_calibrated(models: Sequence[str], family: str) -> list[str]:
     return [f"  not calibrated: {', '.join(models)}: {repair}"] if models else []
 
 
-def _operating_point(front: FrontStatus) -> list[str]:
+def _operating_point_line(front: FrontStatus) -> list[str]:
     """Return a line with the operating point of the last request, and how long the cheapest one has been in use."""
     if len(front.points) < 2:
         return []
@@ -108,7 +108,7 @@ def _operating_point(front: FrontStatus) -> list[str]:
     return [f"  operating point: {front.last or 'none yet'}{cheapest}"]
 
 
-def _models(models: list[ModelStatus]) -> list[str]:
+def _model_lines(models: list[ModelStatus]) -> list[str]:
     """Return one line for the models in each state and backend, and one for each unavailable model."""
     groups: dict[str, list[str]] = {}
     for one in models:
@@ -121,29 +121,29 @@ def _models(models: list[ModelStatus]) -> list[str]:
 
 def edge_lines(edge: EdgeStatus) -> list[str]:
     """Return the state of the edge server in use and of the others, and the unavailable remote models."""
-    lines = [f"edge: {_server(edge)}"]
-    lines += [f"  not in use: {_server(one)}" for one in edge.servers if one.url != edge.url]
+    lines = [f"edge: {_edge_server(edge)}"]
+    lines += [f"  not in use: {_edge_server(one)}" for one in edge.servers if one.url != edge.url]
     return lines + [f"  {one.name} ({one.remote}): {one.reason}" for one in edge.models if one.reason is not None]
 
 
-def _server(server: EdgeStatus | EdgeServerStatus) -> str:
-    way = "" if server.network_ms is None else f": {milliseconds(server.network_ms)} ms round trip"
+def _edge_server(server: EdgeStatus | EdgeServerStatus) -> str:
+    round_trip = "" if server.network_ms is None else f": {milliseconds(server.network_ms)} ms round trip"
     state = "can be asked" if server.reason is None else f"is away ({server.reason})"
-    return f"{server.url} {state}{way}; runs: {outcomes(server.runs)}"
+    return f"{server.url} {state}{round_trip}; runs: {outcomes(server.runs)}"
 
 
 def power_lines(power: PowerStatus) -> list[str]:
     """Return the board's power, the power budget, and how good the energy estimates are."""
-    lines = [_total(power), *(f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped)]
+    lines = [_board_power(power), *(f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped)]
     if power.idle_reason not in (None, power.reason):
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
         lines.append(f"power budget: {figure(power.budget.budget_w)} W; it {power.budget.state}")
     lines += [f"outside the conditions of the calibration: {reason}" for reason in power.out_of_conditions]
-    return lines + _judged(power.judged)
+    return lines + _energy_estimates(power.judged)
 
 
-def _total(power: PowerStatus) -> str:
+def _board_power(power: PowerStatus) -> str:
     mode = "" if power.power_mode is None else f"; power mode {power.power_mode}"
     if power.reason is not None:
         return f"power: not measured: {power.reason}{mode}"
@@ -152,7 +152,7 @@ def _total(power: PowerStatus) -> str:
     return f"power: {words or 'not known now'} ({' + '.join(power.total_of)}){mode}"
 
 
-def _judged(estimates: EstimatesJudged) -> list[str]:
+def _energy_estimates(estimates: EstimatesJudged) -> list[str]:
     """Return the measured energy, compared with the sum of the estimates."""
     if estimates.measured_j is None and not estimates.answers:
         return []

@@ -17,7 +17,7 @@ from jetsel.client import Client
 
 SILENCE_S = 60.0  # before its first reply: a board may read Python and its libraries from a slow card
 STOP_S = 15.0  # the daemon itself allows accepted requests 10 s
-LOOK_EVERY_S = 0.02
+CHECK_INTERVAL_S = 0.02
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def daemon(models: Path | None = None, calibrations: Path | None = None) -> Iter
     At the end of the block, also after SIGTERM or SIGHUP, the daemon is stopped and its temporary folder is removed.
     Raises InternalError with the end of the daemon's output if the daemon does not start.
     """
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, _exit_on_signal) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         with (
             tempfile.TemporaryDirectory(prefix="jetsel-") as folder,
@@ -52,8 +52,8 @@ def _started(folder: Path, models: Path | None, calibrations: Path | None) -> It
     config.write_text("\n".join([*lines, ""]), encoding="utf-8")
     command = python_command("jetsel", "serve", "--config", str(config))
     log = folder / "log"
-    with log.open("wb") as words:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=words, stderr=words)
+    with log.open("wb") as log_file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log_file, stderr=log_file)
     try:
         with Client(endpoint) as client:
             _wait_until_ready(client, process, log)
@@ -71,7 +71,7 @@ def _wait_until_ready(client: Client, process: subprocess.Popen[bytes], log: Pat
             answered_s = time.monotonic()  # the daemon is loading, for which there is no limit
         except (NoDaemonError, NoReplyError):
             pass  # the socket does not exist yet
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(CHECK_INTERVAL_S)
     status, lines = process.poll(), log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     what = f"ended with status {status}" if status is not None else f"has not answered for {SILENCE_S:g} s"
     raise InternalError(f"the daemon did not start: it {what}: {lines[-1] if lines else 'its log is empty'}")
@@ -86,5 +86,5 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _leave(number: int, _frame: FrameType | None) -> None:
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)

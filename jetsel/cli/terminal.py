@@ -61,7 +61,7 @@ PHASES = {
 LINE_EVERY_S = 10.0  # between lines of progress if the output is no terminal
 
 
-class _Line(NamedTuple):
+class _PrintedStep(NamedTuple):
     """The last line of progress. from_done: number of steps that were done when the phase `what` began."""
 
     what: str
@@ -86,7 +86,7 @@ class ProgressOutput:
         self._bars = Progress(*columns, console=self._console, disable=quiet)
         self._tasks: dict[str, TaskID] = {}
         self._stopped = "stopped"
-        self._line = _Line("", 0.0, 0.0, 0)
+        self._line = _PrintedStep("", 0.0, 0.0, 0)
 
     def __enter__(self) -> ProgressOutput:
         return self
@@ -112,7 +112,7 @@ class ProgressOutput:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def recorded(self, job: RecordingJob, loaded: LoadedRecording) -> None:
+    def print_recording(self, job: RecordingJob, loaded: LoadedRecording) -> None:
         """Print a summary of the recording, with warnings."""
         from jetsel.calibrate.listing import left_out_lines
         from jetsel.calibrate.record.classes import remarks
@@ -129,7 +129,7 @@ class ProgressOutput:
         lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
         self._console.print("\n".join(lines), soft_wrap=True)
 
-    def plan(self, plan: RecordingPlan) -> None:
+    def print_plan(self, plan: RecordingPlan) -> None:
         """Print the size of the recording to make, and about how long it takes."""
         takes = _duration(plan.estimated_s)
         self._console.print(f"{plan.images} images, {plan.models} models: about {takes}; Ctrl-C stops, nothing is lost")
@@ -150,7 +150,7 @@ class ProgressOutput:
         """Print a line when a phase begins, and then every LINE_EVERY_S."""
         now_s = time.monotonic()
         if what != self._line.what:
-            self._line = _Line(what, now_s, now_s, done)
+            self._line = _PrintedStep(what, now_s, now_s, done)
             self._console.print(what)
         elif now_s - self._line.printed_s >= LINE_EVERY_S and done:
             left_s = (now_s - self._line.began_s) / max(1, done - self._line.from_done) * (total - done)
@@ -189,7 +189,7 @@ def listing_lines(listing: Listing) -> list[Table | str]:
     return [listing.caption, shown]
 
 
-def in_words(findings: Findings) -> list[str]:
+def result_sentences(findings: Findings) -> list[str]:
     """Return sentences about the premodel's gain, the promises, and the doubtful labels."""
     from jetsel.calibrate.judge.words import premodel_in_words, promises_in_words
 

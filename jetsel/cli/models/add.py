@@ -21,8 +21,8 @@ from jetsel.cli.models.placed import (
     Resize,
     ResizePx,
     Std,
-    size,
-    triple,
+    parse_size,
+    parse_triple,
 )
 from jetsel.cli.options import ConfigFile, Json
 
@@ -87,8 +87,8 @@ def add(
     the model runs on labelled images prepared so and in other known ways, and is refused if another way is surely
     better. The file is copied. If anything fails, nothing is added.
     """
-    from jetsel.cli.models.checking import proven
-    from jetsel.cli.models.placed import put, report
+    from jetsel.cli.models.checking import check_preprocessing
+    from jetsel.cli.models.placed import add_to_folder, print_added
     from jetsel.site import config_file
     from jetsel.zoo.adding import ModelDescription
     from jetsel.zoo.conventions import values_of
@@ -99,9 +99,9 @@ def add(
 
     options = (
         Said(f"--labels {labels and path_text(labels)}", {"labels": labels and labels_text(labels)}),
-        Said("--mean", {"mean": mean and triple(mean)}),
-        Said("--std", {"std": std and triple(std)}),
-        Said("--input", {"input_px": input_px and size(input_px)}),
+        Said("--mean", {"mean": mean and parse_triple(mean)}),
+        Said("--std", {"std": std and parse_triple(std)}),
+        Said("--input", {"input_px": input_px and parse_size(input_px)}),
         Said("--resize-px", {"resize_px": resize_px}),
         Said("--interpolation", {"interpolation": interpolation}),
         Said("--channels", {"channels": channels}),
@@ -136,6 +136,6 @@ def add(
         origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {classes}",
     )
     values = config_file.applied(config)
-    prove = None if check is None else partial(proven, check, values, quiet=json)
-    added = put(file, description, values, folder, replace=replace, check=prove)
-    report(added, description.provenance.source, values, json=json)
+    prove = None if check is None else partial(check_preprocessing, check, values, quiet=json)
+    added = add_to_folder(file, description, values, folder, replace=replace, check=prove)
+    print_added(added, description.provenance.source, values, json=json)

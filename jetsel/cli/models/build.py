@@ -51,7 +51,7 @@ def build(
     from msgspec import structs
 
     from jetsel.base.errors import JetselError
-    from jetsel.cli.models.candidates import BACKEND, order_of, requested_candidates, runs_on_tensorrt
+    from jetsel.cli.models.candidates import BACKEND, engine_order, requested_candidates, runs_on_tensorrt
     from jetsel.cli.models.samples import built_in_images, images_in
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
@@ -83,7 +83,7 @@ def build(
             tell(f"building {number} of {len(candidates)}: {one.name}")
             try:
                 waiting = partial(tell, "waiting for another build")
-                plan = builder.build(order_of(one, compared), waiting, force=force)
+                plan = builder.build(engine_order(one, compared), waiting, force=force)
             except JetselError as error:
                 was_built, fault = False, str(error)
         outcome = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)

@@ -66,16 +66,16 @@ def requested_candidates(config: Config, names: Collection[str], family: str | N
     return candidates
 
 
-def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:
+def engine_order(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:
     """Return the order to build an engine, and to compare it on these images.
 
     Raises ManifestError if the weights do not match the manifest.
     """
     content = verify(candidate.model)
-    return EngineOrder(candidate.weights, _QDQ in content, _Prepared(photographs, candidate.model.manifest.input))
+    return EngineOrder(candidate.weights, _QDQ in content, _ModelInputs(photographs, candidate.model.manifest.input))
 
 
-class _Prepared:
+class _ModelInputs:
     """Images that are preprocessed for one model when they are read."""
 
     def __init__(self, photographs: Photographs[Photograph], spec: InputSpec) -> None:

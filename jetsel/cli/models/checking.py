@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jetsel.zoo.manifest import Preprocessing
 
 
-def proven(
+def check_preprocessing(
     images: Path, values: Config, weights: Weights, labels: Labels, manifest: Manifest | None, *, quiet: bool
 ) -> Preprocessing | None:
     """Compare a model's preprocessing with other ways, and return the description for the manifest.

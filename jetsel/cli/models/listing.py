@@ -36,7 +36,7 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
 
     out = console()
     for family in zoo.families.values():
-        out.print(family_table(family, _measured_here(in_use[family.name])))
+        out.print(family_table(family, _times_here(in_use[family.name])))
         for notice in notices(family):
             out.print(notice, style="yellow")
         for line in status_text.not_calibrated(unknown[family.name], family.name):
@@ -67,7 +67,7 @@ def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
     }
 
 
-def _measured_here(in_use: CalibrationInUse) -> Mapping[str, float]:
+def _times_here(in_use: CalibrationInUse) -> Mapping[str, float]:
     """Return the models' times in ms from the owner's calibration; a shipped one has another machine's times."""
     is_own = in_use.identity is not None and in_use.identity.number is not None
     return in_use.calibration.costs_ms if is_own and in_use.calibration is not None else {}
@@ -85,7 +85,7 @@ def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
             manifest.name,
             manifest.version,
             _time(manifest, costs_ms.get(manifest.name)),
-            described(manifest.provenance.precision_choice),
+            precision_times(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.3f} million",
             f"{spec.width_px} x {spec.height_px} px",
             str(model.directory),
@@ -93,7 +93,7 @@ def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
     return shown
 
 
-def described(choice: PrecisionChoice | None) -> str:
+def precision_times(choice: PrecisionChoice | None) -> str:
     """Return the two times in words, nothing if the models were not timed."""
     from jetsel.cli.terminal import milliseconds
 

@@ -51,7 +51,7 @@ def optimize(
     owner, parent = site.zoo.find(model, family)
     check_method(owner, parent, method)
     values, manifest = site.config, parent.manifest
-    listed_images = [] if images is None else _listed(images, owner.labels, need_labels=method in TRAINED)
+    listed_images = [] if images is None else _list_images(images, owner.labels, need_labels=method in TRAINED)
     check_images(method, len(listed_images))
     order = Order(
         parent=parent,
@@ -79,7 +79,7 @@ def optimize(
     typer.echo("next: jetsel reload, and jetsel calibrate IMAGES, which decides whether it is used")
 
 
-def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Path, int | None]]:
+def _list_images(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Path, int | None]]:
     """Return the images with their classes, or with None if they are not in folders of the family's classes."""
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.record.photographs import find

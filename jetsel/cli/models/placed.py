@@ -75,7 +75,7 @@ Interpolation = Annotated[
 Channels = Annotated[Literal["rgb", "bgr"] | None, typer.Option(help="Order of the input's channels.")]
 
 
-def triple(text: str) -> tuple[float, float, float]:
+def parse_triple(text: str) -> tuple[float, float, float]:
     """Parse three numbers, as in `0.485,0.456,0.406`; raises BadParameter, also for levels of 0 to 255."""
     from jetsel.zoo.conventions import LEVELS_FROM
 
@@ -89,7 +89,7 @@ def triple(text: str) -> tuple[float, float, float]:
     return first, second, third
 
 
-def size(text: str) -> tuple[int, int]:
+def parse_size(text: str) -> tuple[int, int]:
     """Parse width and height in pixels, as in `224x192`; raises BadParameter."""
     match = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
     if match is None:
@@ -97,7 +97,7 @@ def size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def put(
+def add_to_folder(
     file: OnnxFile,
     description: ModelDescription,
     values: Config,
@@ -116,7 +116,7 @@ def put(
     return add_model(file, description, where, try_it, replace=replace, check=check)
 
 
-def report(added: Added, source: str, values: Config, *, json: bool) -> None:
+def print_added(added: Added, source: str, values: Config, *, json: bool) -> None:
     """Print an added model, its latency, its source, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 

@@ -36,7 +36,7 @@ def remove(
     from jetsel.zoo.placing import take_out
 
     site = read_site(config)
-    family_name, models = _chosen(site.zoo, name, family)
+    family_name, models = _models_to_remove(site.zoo, name, family)
     names = [model.manifest.name for model in models]
     folders = ", ".join(dict.fromkeys(str(model.directory) for model in models))
     if any(model.directory.resolve() == STARTER.resolve() for model in models):
@@ -45,7 +45,7 @@ def remove(
             "starter = false, or only = [...], under [models] in jetsel.toml"
         )
     notes = [f"calibrations of family {family_name.name} that were made with it will be rejected"]
-    notes += [note for one in names for note in _named_in(site.config, one)]
+    notes += [note for one in names for note in _settings_notes(site.config, one)]
     if not yes:
         print_notes(notes, err=True)
         typer.confirm(f"remove {', '.join(names)} of family {family_name.name} from {folders}?", abort=True, err=True)
@@ -60,7 +60,7 @@ def remove(
     typer.echo("a running daemon serves it until you run: jetsel reload")
 
 
-def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:
+def _models_to_remove(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:
     """Return a family and its models to remove, one or all; raises UnknownModelError or UnknownFamilyError."""
     from jetsel.base.errors import UnknownFamilyError, UnknownModelError, did_you_mean
 
@@ -84,7 +84,7 @@ def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tup
     return owner, (model,)
 
 
-def _named_in(values: Config, name: str) -> list[str]:
+def _settings_notes(values: Config, name: str) -> list[str]:
     """Return a note if settings name the model, because a reload is then refused."""
     places = [
         *(["models.only"] if name in values.models.only else []),

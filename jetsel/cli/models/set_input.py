@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.models.placed import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std, triple
+from jetsel.cli.models.placed import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std, parse_triple
 from jetsel.cli.options import ConfigFile, Json, emit
 
 
@@ -37,8 +37,8 @@ def set_input(
     from jetsel.zoo.placing import rewrite
 
     given = {
-        "mean": None if mean is None else triple(mean),
-        "std": None if std is None else triple(std),
+        "mean": None if mean is None else parse_triple(mean),
+        "std": None if std is None else parse_triple(std),
         "channels": channels,
         "resize": resize,
         "resize_px": resize_px,

@@ -76,10 +76,10 @@ def train_head(
 
     site = read_site(config)
     values, zoo = site.config, site.zoo
-    backbones, made, there = _planned(zoo, photos, backbone, family, name, replace=replace)
+    backbones, made, there = _plan_heads(zoo, photos, backbone, family, name, replace=replace)
     labels = made.labels
     images = find(photos, labels, None, need_labels=True)
-    place = check_before(values, labels, images, folder)
+    place = check_before_training(values, labels, images, folder)
     shown = [(one.path, one.class_number) for one in images.photographs if one.class_number is not None]
     decode_px = (backbones if name is None else zoo.families[made.name]).decode_px  # as in the daemon
     if not json:
@@ -117,7 +117,7 @@ def train_head(
     typer.echo(f"next: jetsel calibrate {others} --family {made.name}; jetsel reload, if a daemon runs")
 
 
-def _planned(
+def _plan_heads(
     zoo: Zoo, photos: Path, backbone: str | None, family: str | None, name: str | None, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
     """Return the backbones, the family of the new heads, and the models that the heads replace, by name."""
@@ -158,7 +158,7 @@ def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
         raise CalibrationError(f"{photos}: heads of family {family.name} need all its classes: {'; '.join(repairs)}")
 
 
-def check_before(values: Config, labels: Labels, images: FoundImages, given: Path | None) -> Path:
+def check_before_training(values: Config, labels: Labels, images: FoundImages, given: Path | None) -> Path:
     """Return the folder for the models; raises CalibrationError if training would fail, before it reads any image.
 
     given: the owner's folder, None for the first writable one.
