@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jetsel.calibrate.judge.findings import Findings
     from jetsel.site.site import FamilyCalibrations
 
-
 IMAGES = typer.Argument(
     metavar="IMAGES", exists=True, help="Folder with one folder of images for each class, or a CSV of path,label."
 )
@@ -29,8 +28,7 @@ LabelMap = Annotated[
     Path | None, typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels.")
 ]
 RecordingFile = Annotated[
-    Path | None,
-    typer.Option("--recording", metavar="FILE", help="Recording file (default: beside the calibrations)."),
+    Path | None, typer.Option("--recording", metavar="FILE", help="Recording file (default: beside the calibrations).")
 ]
 LabelsFrom = Annotated[str | None, typer.Option(metavar="MODEL", help="Model whose answers replace labels.")]
 
@@ -184,9 +182,9 @@ def calibrate(
 
 
 def _parse_sizes(text: str | None) -> tuple[int, ...]:
-    """Return the numbers of --sizes, the largest first."""
+    """Return the pixels in --sizes, the largest first; raises BadParameter."""
     try:
-        sizes = {int(one) for one in (text or "").split(",") if one.strip()}
+        sizes = {int(number) for number in (text or "").split(",") if number.strip()}
     except ValueError:
         sizes = {0}
     if sizes and min(sizes) < 1:
@@ -210,9 +208,9 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     shipped_calibration = shipped(family)
     if shipped_calibration is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
-    before, folder = shipped_calibration.usable(), shipped_calibration.directory
+    usable, folder = shipped_calibration.usable(), shipped_calibration.directory
     with ProgressOutput(quiet=json) as output:
-        made = retime(family, served, before, folder, calibrations.config, output.step)
+        made = retime(family, served, usable, folder, calibrations.config, output.step)
         number = installed.install(made, calibrations.folder, calibrations.family).number
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
     facts = {"costs_ms": made.costs_ms, "default_policy": made.default_policy, "verdict": made.because}
@@ -227,7 +225,7 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
 
 
 def _write_report(page: str, report: Path, entry: Installed | None) -> Path:
-    """Write the report and return its path. entry: the installed calibration. Raises CalibrationError."""
+    """Write the report, and return its path. entry: what was installed, None if nothing. Raises CalibrationError."""
     from jetsel.base.errors import CalibrationError
 
     try:
@@ -239,8 +237,8 @@ def _write_report(page: str, report: Path, entry: Installed | None) -> Path:
 
 
 def _install_sentence(findings: Findings, outcome: dict[str, Any]) -> str:
-    """Return one sentence about the installed calibration and its effect."""
-    winner, rival = findings.winner, findings.calibration.rival
+    """Return one sentence about what was installed and which policy is used now, or why nothing was installed."""
+    winner, rival = findings.winner, findings.calibration.rival  # rival: the policy that was used before
     if outcome["installed"] is not None:
         changed = f": its default policy is {winner}"
         if winner == rival:
@@ -248,15 +246,15 @@ def _install_sentence(findings: Findings, outcome: dict[str, Any]) -> str:
         elif outcome["is_served"]:
             changed = f": {winner} answers by default now, in place of {rival}"
         return f"installed as number {outcome['installed']}{changed}; to undo: jetsel calibration rollback"
-    effect = "" if winner == rival else f"--force installs {winner}, "
-    effect = f"{rival} remains in use; {effect}--policy NAME installs another"
+    forced = "" if winner == rival else f"--force installs {winner}, "
+    reason = f"{rival} remains in use; {forced}--policy NAME installs another"
     if not findings.is_allowed:
-        effect = f"no policy is within the limits, {winner} comes closest; raise the limits, or add a model"
-    return f"nothing was installed: {effect}"
+        reason = f"no policy is within the limits, {winner} comes closest; raise the limits, or add a model"
+    return f"nothing was installed: {reason}"
 
 
 def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str | Table]:
-    """Yield a summary of the report for a terminal, as lines and tables."""
+    """Yield a summary for a terminal, as lines and tables. outcome: what `calibrate` did, see there."""
     from jetsel.calibrate.report import NO_PAGE
     from jetsel.cli.terminal import outcome_table, result_sentences
 

@@ -52,7 +52,7 @@ def addon_sections() -> Iterator[Sections[Any]]:
 
 
 def automatic_values(core: Any) -> dict[str, object]:
-    """Return the defaults that depend on the machine, by `section.key`. core: a Config."""
+    """Return the defaults that depend on the machine or on other settings, by `section.key`. core: a Config."""
     from jetsel.base.config import calibrations_folder, power_folder
     from jetsel.base.endpoint import user_socket
 
@@ -65,7 +65,7 @@ def automatic_values(core: Any) -> dict[str, object]:
 
 
 def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, object]) -> str:
-    """Return sections as TOML, with unset keys as commented examples. automatic: see automatic_values."""
+    """Return sections as TOML, each key below its meaning, unset keys as comments. automatic: of automatic_values."""
     from jetsel.base.sections import effective
 
     text = ""
@@ -86,7 +86,7 @@ def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, obj
 
 
 def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) -> str:
-    """Return an array of tables as TOML, below a commented example with every key."""
+    """Return an array of tables (sections that may be repeated) as TOML, below a commented example of every key."""
     import tomli_w
 
     (kind,) = get_args(get_args(get_type_hints(sections.kind, include_extras=True)[section])[0])
@@ -97,13 +97,14 @@ def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) 
 
 
 def heading_and_meanings(kind: type[Struct]) -> tuple[str, dict[str, str]]:
-    """Return a section's heading and the meaning of each key, from its docstring."""
+    """Return a section's heading, the first line of its class's docstring, and from the others each key's meaning."""
     heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
     matches = (re.match(r"(\w+): (.*)", line) for line in lines)
-    return heading, {one[1]: one[2] for one in matches if one}
+    return heading, {match[1]: match[2] for match in matches if match}
 
 
 def _setting(section: str, key: str, value: Any, example: str) -> str:
+    """Return one key and its value as TOML; if it is None or empty, a comment with an example."""
     import tomli_w
 
     if value is None or value == {}:
@@ -118,11 +119,11 @@ def _value_ranges(kind: type[Struct]) -> dict[str, str]:
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]
     ranges = {}
     for key, rule in schema.items():
-        typed = next((one for one in rule.get("anyOf", [rule]) if one.get("type") != "null"), rule)
-        least, most, default = typed.get("minimum"), typed.get("maximum"), rule.get("default")
+        typed = next((option for option in rule.get("anyOf", [rule]) if option.get("type") != "null"), rule)
+        minimum, maximum, default = typed.get("minimum"), typed.get("maximum"), rule.get("default")
         parts = [", ".join(typed.get("enum", []))]
-        if most is not None:
-            parts.append(f"at most {most:,}" if least is None else f"{least:,} to {most:,}")
+        if maximum is not None:
+            parts.append(f"at most {maximum:,}" if minimum is None else f"{minimum:,} to {maximum:,}")
         if default not in (None, [], {}):
             parts.append(f"default {msgspec.json.encode(default).decode()}")
         ranges[key] = "; ".join(part for part in parts if part)

@@ -42,7 +42,7 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
 
 
 def subject_of(given: Path | None) -> Subject:
-    """Return the installation to check; an unreadable configuration becomes a finding and raises nothing."""
+    """Return the installation to check. given: --config. An unreadable configuration becomes its `fault`."""
     from jetsel.base.config import Config
     from jetsel.base.errors import ConfigError
     from jetsel.cli.checks import Subject
@@ -56,7 +56,7 @@ def subject_of(given: Path | None) -> Subject:
 
 
 def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str, Finding]]:
-    """Yield the findings of each check, with its section; a check that fails becomes a finding too."""
+    """Yield each check's findings with the name of its section; a check that raises an error becomes a finding too."""
     from jetsel.base.errors import JetselError
     from jetsel.cli.checks import Finding
 

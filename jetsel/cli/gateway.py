@@ -36,7 +36,7 @@ ServedAtOnce = Annotated[
 
 
 def missing_library(command: str, missing: ModuleNotFoundError) -> ConfigError:
-    """Return the error for a missing library that a command needs."""
+    """Return the error for a library that a command needs and that is not installed, with the command to install it."""
     if missing.name == "_ssl":
         return ConfigError(f"{command} needs _ssl: this Python was built without OpenSSL: use another")
     return ConfigError(f"{command} needs {missing.name}: {pip_install('gateway')}")
@@ -47,7 +47,7 @@ def serve(
 ) -> None:
     """Serve an application until SIGINT or SIGTERM, and print its address once it listens; raises ConfigError.
 
-    settings: without the token, which is read from its file. application: makes the application.
+    settings: without the token, which is read from its file. application: makes the ASGI application from the settings.
     """
     from jetsel.base.notify import Notifier
     from jetsel.gateway.server import open_listener, run

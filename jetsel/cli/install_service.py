@@ -16,13 +16,13 @@ import typer
 from jetsel.base.errors import ConfigError, JetselError
 
 ROOT = Path("/")
-BOOTED = Path("/run/systemd/system")  # sd_booted(3)
+BOOTED = Path("/run/systemd/system")  # exists if systemd runs: sd_booted(3)
 PACKAGED = Path("/lib/systemd/system/jetsel.service")  # installed by the Debian package
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
 HIDDEN_FOLDERS = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, systemd.exec(5)
 INSTALL_IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
 OPTIONAL_UNITS = ("jetsel-gateway.service", "jetsel-watch.service", "jetsel-review.service")
-"""Units that the owner enables; if they run, a new version restarts them."""
+"""Units that only the owner enables; an installation restarts those that run."""
 STATUS_MS = 30_000.0  # a daemon that is loading models replies late
 
 
@@ -66,7 +66,7 @@ def install_service(
 
 
 def obstacles(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
-    """Yield what prevents a change of the service, with the repair. is_image: for a disk image, only what it hides."""
+    """Yield what prevents a change of the service, with the repair. is_image: the files are for a disk image."""
     if not is_image and not BOOTED.is_dir():
         yield f"systemd is not running here ({BOOTED} is missing): start `jetsel serve` yourself, or use --prefix"
     if not is_image and not user and os.geteuid() != 0:
@@ -85,7 +85,7 @@ def unreadable_paths(command: Path) -> Iterator[str]:
 
 
 def commands(*, user: bool, socket_changed: bool) -> list[str]:
-    """Return the commands to run after the files are written; a command that may fail starts with -, as in a unit.
+    """Return the shell commands to run after the files are written; - before one means that it may fail.
 
     The service is restarted, not only reloaded, because systemd 237 kills a running service that gains a watchdog
     (systemd issue 9467). The socket keeps running and holds requests meanwhile, unless its own unit has changed.
@@ -107,7 +107,7 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
 
 
 def daemon_headline(*, user: bool) -> str:
-    """Return the headline of the daemon's status; raises JetselError if it does not answer."""
+    """Return the first line of the new daemon's status; raises JetselError if it does not reply."""
     from jetsel.base.endpoint import SYSTEM_SOCKET, user_socket
     from jetsel.cli.status_text import headline
     from jetsel.client import Client
@@ -117,21 +117,22 @@ def daemon_headline(*, user: bool) -> str:
 
 
 def write_files(files: dict[Path, str], dry_run: bool) -> bool:
-    """Write the files that differ; return whether an existing socket unit has changed."""
+    """Write the files that differ, or with dry_run only print them; return whether an existing socket unit differs."""
     from jetsel.base.files import replace
 
-    before = {path: path.read_text(errors="replace") if path.exists() else None for path in files}
+    old_texts = {path: path.read_text(errors="replace") if path.exists() else None for path in files}
     for path, text in files.items():
-        typer.echo(f"{'keep  ' if before[path] == text else 'write '} {path}")
+        typer.echo(f"{'keep  ' if old_texts[path] == text else 'write '} {path}")
         if path.is_symlink():
             raise ConfigError(f"{path} is a symbolic link (systemctl mask makes one): remove it first")
-        if before[path] != text and not dry_run:
+        if old_texts[path] != text and not dry_run:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, text.encode())
-    return any(path.suffix == ".socket" and before[path] not in (None, text) for path, text in files.items())
+    return any(path.suffix == ".socket" and old_texts[path] not in (None, text) for path, text in files.items())
 
 
 def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
+    """Stop the units and remove the files; with runs=False only print that."""
     systemctl = "systemctl --user" if user else "systemctl"
     optional_units = [] if user else [*OPTIONAL_UNITS, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
     names = " ".join(["jetsel.socket", "jetsel.service", *optional_units])
@@ -144,7 +145,7 @@ def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
 
 
 def run_commands(commands: list[str], runs: bool) -> None:
-    """Print each command and, if `runs`, run it; raises ServiceError if one fails that must not."""
+    """Print each command and, if `runs`, run it in a shell; raises ServiceError if one without - fails."""
     for line in commands:
         command = line.removeprefix("-")
         typer.echo(f"{'run   ' if runs else 'to run'} {command}")
@@ -169,11 +170,11 @@ OTHER_FOLDERS = {
     "udev": Path("/etc/udev/rules.d"),
     "grafana": Path("/usr/local/share/jetsel/grafana"),
 }
-"""Folder of the other files -> its target, the administrator's folder of sysusers.d(5), tmpfiles.d(5) or udev(7)."""
+"""Subfolder of TEMPLATES -> where its files are installed: see sysusers.d(5), tmpfiles.d(5) and udev(7)."""
 
 
 def system_files(executable: Path) -> dict[Path, str]:
-    """Return the text of each file of the system's service, by path; raises ConfigError, see `units`."""
+    """Return the text of each file of the machine's service, by its target path; raises ConfigError as `units` does."""
     files = units(TEMPLATES, SYSTEM_UNITS, executable)
     for name, place in OTHER_FOLDERS.items():
         files |= {place / path.name: path.read_text() for path in sorted((TEMPLATES / name).iterdir())}
@@ -181,9 +182,9 @@ def system_files(executable: Path) -> dict[Path, str]:
 
 
 def units(folder: Path, place: Path, executable: Path) -> dict[Path, str]:
-    """Return the text of a folder's units with the command's path filled in, by target path in `place`.
+    """Return the text of each unit in a folder of templates, by its target path; executable: the command's path.
 
-    Raises ConfigError if a unit cannot contain the command's path.
+    place: folder for the units. Raises ConfigError if a unit cannot contain the command's path.
     """
     if not re.fullmatch(r"/[\w./+:@~-]+", str(executable), re.ASCII):
         raise ConfigError(f"{executable}: systemd would split this path: use only letters, digits and ._+:@~- in it")

@@ -55,7 +55,7 @@ def top(
 
 @contextlib.contextmanager
 def _page_output() -> Iterator[Callable[[Group], None]]:
-    """Give a function that shows a page: on the whole screen of a terminal, or else as a block of text."""
+    """Yield a function that shows a page: on the whole screen of a terminal, or else as a block of text."""
     from rich.live import Live
 
     from jetsel.cli.terminal import console
@@ -71,9 +71,9 @@ def _page_output() -> Iterator[Callable[[Group], None]]:
 
 
 def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = "") -> Group:
-    """Return the page with the last reply, and the load since the reply `before`.
+    """Return one page of `jetsel top`: the status `now`, with rates since the status `before`; None: since the start.
 
-    when: a note for the first line. gone: why the newest request failed, empty if it did not.
+    when: time of the status, for the first line. gone: why the daemon does not reply any more, empty if it does.
     """
     from rich.console import Group
     from rich.text import Text
@@ -91,10 +91,7 @@ CHECK_INTERVAL_S = 0.1  # between two checks whether the daemon still runs
 
 
 def status(
-    json: Json = False,
-    config: DaemonConfig = None,
-    endpoint: Endpoint = None,
-    timeout_ms: TimeoutMs = 5000,
+    json: Json = False, config: DaemonConfig = None, endpoint: Endpoint = None, timeout_ms: TimeoutMs = 5000
 ) -> None:
     """Show what the daemon serves, and its state."""
     from jetsel.client import Client
@@ -109,8 +106,8 @@ def _show(reply: StatusReply) -> None:
     from jetsel.cli.terminal import console
 
     out = console()
-    for part in (headline(reply), *details(reply)):
-        out.print(part)
+    for line in (headline(reply), *details(reply)):
+        out.print(line)
 
 
 def reload(
@@ -138,15 +135,15 @@ def reload(
     typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing changed"))
 
 
-def _exit_with_process(process: int) -> None:
-    """Exit when the process has ended.
+def _exit_with_process(pid: int) -> None:
+    """Wait until the process with this id has ended, and then end this process too.
 
     If the daemon dies during ExecReload=, this command would wait on systemd's socket for the next daemon, and systemd
     would wait for this command before it starts the next daemon.
     """
     while True:
         try:
-            os.kill(process, 0)
+            os.kill(pid, 0)  # sends no signal, but checks that it exists
         except ProcessLookupError:
             break
         except PermissionError:

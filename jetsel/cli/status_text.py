@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jetsel.wire.status import EdgeServerStatus, EdgeStatus, FamilyStatus, FrontStatus, ModelStatus, QueueStatus
 
 STAGES = ("queue", "decode", "features", "choice", "waiting", "input", "inference")  # in the order of a request
-SHARES = (0.5, 0.95, 0.99)  # percentiles of the latency
+PERCENTILES = (0.5, 0.95, 0.99)  # of the latency
 
 
 def headline(reply: StatusReply) -> str:
@@ -26,7 +26,7 @@ def headline(reply: StatusReply) -> str:
 
 
 def details(reply: StatusReply, before: StatusReply | None = None) -> Iterator[str]:
-    """Yield the lines below the headline. before: an earlier status of this daemon, from which load is counted."""
+    """Yield the lines below the headline. before: an earlier status, since which rates are counted; None: the start."""
     if reply.endpoints:
         yield f"listens on {', '.join(reply.endpoints)}; configured by {reply.config or 'its defaults alone'}"
     yield from load_lines(reply, before)
@@ -39,13 +39,14 @@ def details(reply: StatusReply, before: StatusReply | None = None) -> Iterator[s
 
 
 def load_lines(reply: StatusReply, before: StatusReply | None = None) -> list[str]:
-    """Return requests, rate, queue and latencies; rate and latencies are since `before`, or since the start."""
+    """Return lines about requests, queue and latencies; rate and latencies are since `before`, or since the start."""
     lost = f"; {reply.lost_replies:,} replies lost to clients that do not read" if reply.lost_replies else ""
     lines = [f"requests: {outcomes(reply.requests)}{lost}", *_rate_line(reply, before), _queue_line(reply.queue)]
     return [*lines, *_latency_lines(reply.answers, {} if before is None else before.answers.stages)]
 
 
 def _rate_line(now: StatusReply, before: StatusReply | None) -> list[str]:
+    """Return a line with the requests per second by outcome; none if the times are unknown."""
     now_s, then_s = now.uptime_s, before.uptime_s if before else 0.0
     if now_s is None or then_s is None:
         return []
@@ -62,12 +63,14 @@ def _queue_line(queue: QueueStatus) -> str:
 
 
 def _latency_lines(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
-    """Return percentiles of the latency, and its means by stage; nothing without answers."""
-    times = {stage: one.since(before.get(stage)) for stage, one in answers.stages.items()}
+    """Return a line with percentiles of the latency, and one with its mean by stage; none if there were no answers."""
+    times = {stage: histogram.since(before.get(stage)) for stage, histogram in answers.stages.items()}
     number = sum(times["total"].counts) if "total" in times else 0
     if not number:
         return []
-    within = [f"{share:.0%} within {milliseconds(answers.percentile_ms(times['total'], share))} ms" for share in SHARES]
+    within = [
+        f"{part:.0%} within {milliseconds(answers.percentile_ms(times['total'], part))} ms" for part in PERCENTILES
+    ]
     means = [(stage, (times[stage].sum_ms or 0.0) / number) for stage in STAGES if stage in times]
     return [
         f"latency: {', '.join(within)}",
@@ -76,10 +79,10 @@ def _latency_lines(answers: AnswerCounts, before: dict[str, Histogram]) -> list[
 
 
 def family_lines(family: FamilyStatus) -> list[str]:
-    """Return a family's policy, fallback, calibration and models."""
+    """Return lines about a family: its policy, fallback, calibration, drift and models."""
     saves = "" if family.objective is None else f" (to save {family.objective})"
-    deciding = f"policy: {family.default_policy} ({family.because})"
-    lines = [f"family {family.name}: {count(family.classes)} classes; {deciding}"]
+    policy = f"policy: {family.default_policy} ({family.because})"
+    lines = [f"family {family.name}: {count(family.classes)} classes; {policy}"]
     if family.front is not None:
         lines += _operating_point_line(family.front)
     lines.append(
@@ -101,7 +104,7 @@ def not_calibrated(models: Sequence[str], family: str) -> list[str]:
 
 
 def _operating_point_line(front: FrontStatus) -> list[str]:
-    """Return a line with the operating point of the last request, and how long the cheapest one has been in use."""
+    """Return a line with the operating point in use: one of several policies that trade accuracy for time."""
     if len(front.points) < 2:
         return []
     cheapest = f"; the cheapest is in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""
@@ -111,10 +114,10 @@ def _operating_point_line(front: FrontStatus) -> list[str]:
 def _model_lines(models: list[ModelStatus]) -> list[str]:
     """Return one line for the models in each state and backend, and one for each unavailable model."""
     groups: dict[str, list[str]] = {}
-    for one in models:
-        if one.state != "unavailable":
-            runs = f" ({one.runs:,} run{'s' * (one.runs != 1)})" if one.runs else ""
-            groups.setdefault(f"{one.state or '-'} on {one.backend or '-'}", []).append(one.name + runs)
+    for model in models:
+        if model.state != "unavailable":
+            runs = f" ({model.runs:,} run{'s' * (model.runs != 1)})" if model.runs else ""
+            groups.setdefault(f"{model.state or '-'} on {model.backend or '-'}", []).append(model.name + runs)
     lines = [f"  {state}: {', '.join(names)}" for state, names in groups.items()]
     return lines + [f"  {one.name} is unavailable: {one.reason}" for one in models if one.state == "unavailable"]
 
@@ -127,6 +130,7 @@ def edge_lines(edge: EdgeStatus) -> list[str]:
 
 
 def _edge_server(server: EdgeStatus | EdgeServerStatus) -> str:
+    """Return whether an edge server is available, its network time, and the outcomes of its runs."""
     round_trip = "" if server.network_ms is None else f": {milliseconds(server.network_ms)} ms round trip"
     state = "can be asked" if server.reason is None else f"is away ({server.reason})"
     return f"{server.url} {state}{round_trip}; runs: {outcomes(server.runs)}"
@@ -144,6 +148,7 @@ def power_lines(power: PowerStatus) -> list[str]:
 
 
 def _board_power(power: PowerStatus) -> str:
+    """Return a line with the board's power now, on average and idle, in W, or why it is not measured."""
     mode = "" if power.power_mode is None else f"; power mode {power.power_mode}"
     if power.reason is not None:
         return f"power: not measured: {power.reason}{mode}"
@@ -153,7 +158,7 @@ def _board_power(power: PowerStatus) -> str:
 
 
 def _energy_estimates(estimates: EstimatesJudged) -> list[str]:
-    """Return the measured energy, compared with the sum of the estimates."""
+    """Return a line with the energy above idle, as measured and as the answers estimated it; none if neither is."""
     if estimates.measured_j is None and not estimates.answers:
         return []
     error = "" if estimates.measured_half_j is None else f" ± {figure(estimates.measured_half_j)}"
@@ -171,7 +176,7 @@ def _energy_estimates(estimates: EstimatesJudged) -> list[str]:
 
 
 def fault_lines(reply: StatusReply) -> list[str]:
-    """Return the faults: a rejected reload, engine hosts that ended, and skipped models."""
+    """Return a line for each fault: a rejected reload, an engine's process that ended, a file that is left out."""
     lines, last = [], reply.last_reload
     if last is not None and last.refused is not None:
         lines.append(f"the last reload, {duration(last.ago_s)} ago, was rejected: {last.refused}")

@@ -29,8 +29,7 @@ from jetsel.cli.options import ConfigFile, Json
 
 def add(
     path: Annotated[
-        Path,
-        typer.Argument(metavar="FILE.onnx|FOLDER", help="ONNX file, or a folder with one and what describes it."),
+        Path, typer.Argument(metavar="FILE.onnx|FOLDER", help="ONNX file, or a folder with one and what describes it.")
     ],
     labels: Annotated[
         Path | None,
@@ -48,8 +47,7 @@ def add(
     folder: Folder = None,
     version: Annotated[str, typer.Option(metavar="N.N.N", help="Version of the model.")] = "1.0.0",
     input_px: Annotated[
-        str | None,
-        typer.Option("--input", metavar="WxH", help="Input size, if the file leaves it open."),
+        str | None, typer.Option("--input", metavar="WxH", help="Input size, if the file leaves it open.")
     ] = None,
     resize: Resize = None,
     resize_px: ResizePx = None,
@@ -57,8 +55,7 @@ def add(
     crop: Annotated[Literal["center", "none"] | None, typer.Option(help="Part that is kept after scaling.")] = None,
     channels: Channels = None,
     output: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output)."),
+        str | None, typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output).")
     ] = None,
     exclusive: Annotated[
         bool,
