@@ -117,7 +117,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    pass  # typer needs this function to declare --version
 
 
 for panel, commands in (

@@ -125,8 +125,9 @@ def _model_lines(models: list[ModelStatus]) -> list[str]:
 def edge_lines(edge: EdgeStatus) -> list[str]:
     """Return the state of the edge server in use and of the others, and the unavailable remote models."""
     lines = [f"edge: {_edge_server(edge)}"]
-    lines += [f"  not in use: {_edge_server(one)}" for one in edge.servers if one.url != edge.url]
-    return lines + [f"  {one.name} ({one.remote}): {one.reason}" for one in edge.models if one.reason is not None]
+    lines += [f"  not in use: {_edge_server(server)}" for server in edge.servers if server.url != edge.url]
+    unavailable = [model for model in edge.models if model.reason is not None]
+    return lines + [f"  {model.name} ({model.remote}): {model.reason}" for model in unavailable]
 
 
 def _edge_server(server: EdgeStatus | EdgeServerStatus) -> str:

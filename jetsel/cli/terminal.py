@@ -83,8 +83,8 @@ class ProgressOutput:
         name = TextColumn("{task.description}", markup=False)
         columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._bars = Progress(*columns, console=self._console, disable=quiet)
-        self._tasks: dict[str, TaskID] = {}
-        self._stopped = "stopped"
+        self._tasks: dict[str, TaskID] = {}  # the bars by phase
+        self._stopped = "stopped"  # what is printed after Ctrl-C
         self._line = _PrintedStep("", 0.0, 0.0, 0)
 
     def __enter__(self) -> ProgressOutput:
@@ -130,10 +130,8 @@ class ProgressOutput:
 
     def print_plan(self, plan: RecordingPlan) -> None:
         """Print the size of the recording to make, and about how long it takes."""
-        duration = _duration(plan.estimated_s)
-        self._console.print(
-            f"{plan.images} images, {plan.models} models: about {duration}; Ctrl-C stops, nothing is lost"
-        )
+        size = f"{plan.images} images, {plan.models} models"
+        self._console.print(f"{size}: about {_duration(plan.estimated_s)}; Ctrl-C stops, nothing is lost")
 
     def step(self, what: str, done: int, total: int) -> None:
         """Show that `done` of `total` steps of a phase are complete. what: the phase, a key of PHASES or a text."""

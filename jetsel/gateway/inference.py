@@ -86,6 +86,7 @@ class InferenceApi:
         return JSONResponse({"name": served.name, "ready": served.is_ready}, 200 if served.is_ready else 503)
 
     async def _infer(self, request: Request) -> Response:
+        """Answer a POST to .../infer: classify each image of the request, and return the outputs as tensors."""
         body, json_bytes = await request.body(), json_bytes_of(request)
         if len(body) > LARGE_BYTES:
             infer_request, images = await asyncio.to_thread(tensors.read, body, json_bytes)

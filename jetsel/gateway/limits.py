@@ -173,6 +173,7 @@ class RequestLimits:
         left_bytes = self._max_bytes
 
         async def receive_bounded() -> Message:
+            """Receive the next part of the body; raises _TooLargeError if all parts exceed the limit."""
             nonlocal left_bytes
             message = await receive()
             left_bytes -= len(message.get("body", b""))
@@ -220,7 +221,7 @@ def _is_local_host(host: str, names: frozenset[str]) -> bool:
 
 
 def _is_of_another_site(method: str, headers: Mapping[bytes, str], host: str) -> bool:
-    """Whether a browser sent this for a page of another site. Other clients send neither of these headers."""
+    """Whether a browser sent this for a page of another site. Only browsers send Sec-Fetch-Site and Origin."""
     site = headers.get(b"sec-fetch-site")
     if site is not None:
         is_page = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == ("navigate", "document")

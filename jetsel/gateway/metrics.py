@@ -55,7 +55,7 @@ class _PreparedMetrics(Collector):
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
     """Yield every metric. status: None if the daemon does not reply, which jetsel_up reports as 0."""
-    yield from _cameras(cameras)
+    yield from _camera_metrics(cameras)
     yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
     if status is None:
         return
@@ -63,15 +63,15 @@ def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> 
     yield InfoMetricFamily("jetsel_daemon", "Version and process.", facts)
     yield GaugeMetricFamily("jetsel_ready", "Whether every model is loaded.", value=status.state == "ready")
     yield GaugeMetricFamily("jetsel_uptime_seconds", "Seconds since the daemon started.", value=status.uptime_s)
-    yield from _requests(status)
-    yield from _families(status.families)
-    yield from _answers(status.answers)
-    yield from _power(status.power)
+    yield from _request_metrics(status)
+    yield from _family_metrics(status.families)
+    yield from _answer_metrics(status.answers)
+    yield from _power_metrics(status.power)
     if status.edge is not None:
-        yield from _edge(status.edge)
+        yield from _edge_metrics(status.edge)
 
 
-def _requests(status: StatusReply) -> Iterator[Metric]:
+def _request_metrics(status: StatusReply) -> Iterator[Metric]:
     queue = status.queue
     outcomes = [((outcome,), count) for outcome, count in status.requests.items()]
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
@@ -88,7 +88,7 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
         yield GaugeMetricFamily("jetsel_resident_bytes", "The daemon's memory.", value=status.resident_mb * 1e6)
 
 
-def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
+def _family_metrics(families: list[FamilyStatus]) -> Iterator[Metric]:
     models = [((family.name, model.name), model) for family in families for model in family.models if model.state]
     yield _counter("jetsel_model_runs", "Images that a model ran for.", _MODEL, models, lambda one: one.runs)
     words = "Runs after which another model ran."
@@ -107,11 +107,11 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
             ages.append(((family.name,), _age_s(identity.created)))
     yield info
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
-    yield from _operating_points(families)
-    yield from _drift(families)
+    yield from _operating_point_metrics(families)
+    yield from _drift_metrics(families)
 
 
-def _operating_points(families: list[FamilyStatus]) -> Iterator[Metric]:
+def _operating_point_metrics(families: list[FamilyStatus]) -> Iterator[Metric]:
     """Yield the use of each operating point: one policy with one setting, of several that trade accuracy for time."""
     fronts = [(family.name, family.front) for family in families if family.front is not None]
     answers = [((name, point.policy), point.answers) for name, front in fronts for point in front.points]
@@ -131,7 +131,7 @@ def _age_s(created: str) -> float | None:
     return (datetime.datetime.now(datetime.timezone.utc) - day).total_seconds()
 
 
-def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
+def _drift_metrics(families: list[FamilyStatus]) -> Iterator[Metric]:
     """Yield how much recent images and answers differ from those of the calibration."""
     drifts = [(family.name, family.drift) for family in families if family.drift is not None]
     indices = [((name, feature), index) for name, drift in drifts for feature, index in drift.indices.items()]
@@ -152,7 +152,7 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_recalibration_hint", "Whether status recommends a new calibration.", ("family",), hints)
 
 
-def _answers(answers: AnswerCounts) -> Iterator[Metric]:
+def _answer_metrics(answers: AnswerCounts) -> Iterator[Metric]:
     yield _counter("jetsel_answers", "Answers by model.", _MODEL, _flatten(answers.by_model))
     yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), _flatten(answers.by_policy))
     yield CounterMetricFamily("jetsel_answers_in_doubt", "Answers marked as in doubt.", value=answers.in_doubt)
@@ -167,7 +167,7 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield _histogram("jetsel_run_seconds", "Runs of models.", _MODEL, runs, answers.bounds_ms)
 
 
-def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
+def _camera_metrics(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     if not cameras:
         return
     by_camera = [((one.name, one.region or ""), one) for one in cameras]
@@ -183,7 +183,7 @@ def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     yield _counter("jetsel_camera_frames", "Frames of each camera.", ("camera", "region", "what"), frames)
 
 
-def _edge(edge: EdgeStatus) -> Iterator[Metric]:
+def _edge_metrics(edge: EdgeStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge server is available.", value=edge.reason is None)
     servers = [((server.url,), server) for server in edge.servers]
     words = "Whether each edge server is available."
@@ -194,7 +194,7 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield _counter("jetsel_edge_runs", "Images sent to the edge server, by outcome.", ("outcome",), runs)
 
 
-def _power(power: PowerStatus) -> Iterator[Metric]:
+def _power_metrics(power: PowerStatus) -> Iterator[Metric]:
     rails = [(("total",), power.watts), (("mean",), power.mean_w), (("idle",), power.idle_w)]
     yield _gauge("jetsel_power_watts", "Power of the board: now, over ten seconds, idle.", ("kind",), rails)
     rails_w = [((name,), watts) for name, watts in (power.rails_w or {}).items()]

@@ -51,7 +51,7 @@ class Catalogue:
         self._client = client
         self._served: dict[str, ServedName] = {}
         self.max_image_mb = client.max_image_mb
-        self._read_s: float | None = None
+        self._read_s: float | None = None  # time of the last status; None before the first
 
     async def served_names(self) -> dict[str, ServedName]:
         """Return each served family and model by its name. Raises as AsyncClient.status does."""

@@ -48,7 +48,10 @@ class Estimate:
         return self._state[3]
 
     def add(self, took_ms: float, now_s: float) -> None:
-        """Add a time that was measured at now_s of time.monotonic()."""
+        """Add a time that was measured at now_s of time.monotonic().
+
+        Each older time loses weight with its age. Mean and variance are updated as by West (1979), without the times.
+        """
         weight, mean_ms, variance, last_s = self._state
         old_weight = min(weight * math.exp(-max(0.0, now_s - last_s) / FORGET_S), MOST_WEIGHT - 1.0)
         weight, off_ms = old_weight + 1.0, took_ms - mean_ms
@@ -75,11 +78,7 @@ SORT_EVERY = 16  # runs, or a quarter of them: each request reads percentiles, a
 
 
 class ModelTimes:
-    """The number of one model's runs and their recent times. Any thread may call.
-
-    `ran` counts a run and its escalations together, so that there are never more escalations than runs. Forecasts take
-    `prior_ms`, the calibrated mean and deviation of one run; None without a calibration.
-    """
+    """The number of one model's runs and their recent times. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -68,6 +68,7 @@ class Timers:
         return timer
 
     def _run(self) -> None:
+        """Call each timer's function at its time, in the timers' thread, until the process ends."""
         while True:
             with self._changed:
                 while not self._heap or (left_s := self._heap[0][0] - time.monotonic()) > 0:

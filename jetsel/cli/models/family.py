@@ -160,6 +160,7 @@ def check_answers(model: PretrainedModel, values: Config) -> None:
 
 
 def _print_family(pulled: Pulled, notes: list[str], *, json: bool) -> None:
+    """Print the family's models with their latencies, and what was added and removed."""
     family, provenance = pulled.models[0].manifest.family, pulled.models[0].manifest.provenance
     if json:
         models = [to_builtins(model.manifest) for model in pulled.models]
