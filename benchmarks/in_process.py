@@ -71,7 +71,7 @@ class InProcess:
         features = extract(photograph.bgr, self._policy.features) if self._policy.features else None
         run = RequestRun(features, self._fallback, policy=self._policy, request=_Request(photograph, self._specs))
         self._driver.start(run)
-        self._driver.carry(run)
+        self._driver.continue_runs(run)
         outcome = run.outcome
         if not isinstance(outcome, Decision):
             raise outcome or InternalError("the policy did not end")

@@ -24,14 +24,14 @@ from jetsel.daemon.admission import Admission, Load, Work
 from jetsel.daemon.identity import TRUSTED
 from jetsel.daemon.pace import allowed_ms
 from jetsel.daemon.worker_pool import MOST_JOBS, batch_share
-from jetsel.engines import Output, CallerLimiter
+from jetsel.engines import CallerLimiter, Output
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.policies import Policy
 from jetsel.policies.deadline import Deadline
 from jetsel.policies.front import Front
 from jetsel.policies.policy import Decision
 from jetsel.runtime import Driver, ModelQueue, RequestRun, Timers
-from jetsel.runtime.forecast import ANYTHING, SEEDED, Allowance, outlook
+from jetsel.runtime.forecast import RELATIVE_DEVIATION, UNLIMITED, Allowance, outlook
 from jetsel.runtime.model_queue import SentImage
 from jetsel.site.configured import ConfiguredFamily
 from jetsel.wire import Classify
@@ -110,7 +110,7 @@ class Simulation:
         }
         for name, queue in queues.items():
             mean_ms = device.times.models_ms[name]
-            queue.prior_ms = mean_ms, SEEDED * mean_ms
+            queue.prior_ms = mean_ms, RELATIVE_DEVIATION * mean_ms
         self.driver = Driver(queues, now=self.time.now, timers=Timers())
         self.admission = Admission(ServerSettings(), device.workers, self.time.now)
 
@@ -171,7 +171,7 @@ class Simulation:
     def _admit(self) -> bool:
         asked = self.asked
         paths = [point.policy for point in asked.points] if isinstance(asked, Front) else [asked]
-        floor_ms, _ = self.driver.floor_ms(*paths)
+        floor_ms, _ = self.driver.least_times_ms(*paths)
         is_front = isinstance(asked, Front)
         return self.admission.admit(
             _LOAD,
@@ -187,7 +187,7 @@ class Simulation:
             allowed = self._allowed()
             self.time.sleep(self.device.times.around_ms / 1e3)
             runs.append(self._started(request, allowed))
-        for run in self.driver.carry(*runs):
+        for run in self.driver.continue_runs(*runs):
             assert isinstance(run.request, Request)
             self._finish(run.request)
 
@@ -195,7 +195,7 @@ class Simulation:
         if isinstance(self.asked, Front | Deadline):
             admission, workers = self.admission, self.device.workers
             return Allowance(allowed_ms(self.limit_ms, admission.in_queue, workers, admission.overhead_ms))
-        return ANYTHING
+        return UNLIMITED
 
     def _started(self, request: Request, allowed: Allowance) -> RequestRun:
         limit_s = request.received_s + self.limit_ms / 1e3

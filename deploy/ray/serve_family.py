@@ -27,7 +27,7 @@ from jetsel import __version__
 from jetsel.base.errors import BadRequestError, BusyError, DeadlineError, JetselError, UnknownModelError, did_you_mean
 from jetsel.engines import Backends, EngineFailedError, warm_up
 from jetsel.gateway import tensors
-from jetsel.gateway.errors import refused
+from jetsel.gateway.errors import error_response
 from jetsel.gateway.inference import json_bytes_of, reply
 from jetsel.gateway.limits import RequestLimits
 from jetsel.gateway.settings import GatewaySettings, read_token
@@ -143,7 +143,7 @@ class Ingress:
             Route(f"{one}/ready", self._ready),
             Route(f"{one}/infer", self._infer, methods=["POST"]),
         ]
-        app = Starlette(routes=routes, exception_handlers={JetselError: refused})
+        app = Starlette(routes=routes, exception_handlers={JetselError: error_response})
         return RequestLimits(app, GatewaySettings(token=self._token, max_body_mb=self._body_mb, behind_proxy=True))
 
     async def _about(self, _: Request) -> Response:
@@ -201,7 +201,7 @@ class Ingress:
             "replica": answers[0][2],
             "total_ms": (time.perf_counter() - began) * 1e3,
         }
-        return reply(*tensors.pack(name, None, asked, columns, told))
+        return reply(*tensors.encode_outputs(name, None, asked, columns, told))
 
     def _photographs(
         self, tensor: tensors.Tensor, binary: memoryview | None, shape: list[int]

@@ -16,7 +16,7 @@ from jetsel.wire import Answer, Ran
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answer or error for one image. latency_ms: the client's wall time, reading the file included."""
+    """The answer or error for an image, or for one box of it. latency_ms: wall time here, reading the file included."""
 
     path: str
     latency_ms: float
@@ -25,12 +25,12 @@ class Outcome:
 
 def as_plain(outcome: Outcome) -> dict[str, Any]:
     """Return the object that --json prints for an image: its path, and the answer (docs/protocol.md) or the error."""
-    answer = outcome.result
-    if isinstance(answer, Answer):
-        times = {"path": outcome.path, "latency_ms": round(outcome.latency_ms, 3)}
-        return times | dict(msgspec.to_builtins(answer))
-    code, retry = (answer.code, answer.retry) if isinstance(answer, JetselError) else ("unreadable", False)
-    return {"path": outcome.path, "error": {"code": code, "message": reason(answer), "retry": retry}}
+    result = outcome.result
+    if isinstance(result, Answer):
+        about = {"path": outcome.path, "latency_ms": round(outcome.latency_ms, 3)}
+        return about | dict(msgspec.to_builtins(result))
+    code, retry = (result.code, result.retry) if isinstance(result, JetselError) else ("unreadable", False)
+    return {"path": outcome.path, "error": {"code": code, "message": reason(result), "retry": retry}}
 
 
 def reason(error: JetselError | OSError) -> str:
@@ -40,34 +40,34 @@ def reason(error: JetselError | OSError) -> str:
 
 def print_table(outcomes: Sequence[Outcome]) -> None:
     """Print a row for each image, with the answer or the error, and below the table why energies are unknown."""
-    shown = table("image", "answer", ">prob.", "answered by", "models run", ">ms of work", ">mJ")
-    unknown: dict[str, None] = {}
+    rows = table("image", "answer", ">prob.", "answered by", "models run", ">ms of work", ">mJ")
+    energy_reasons: dict[str, None] = {}  # each reason once, in order
     for outcome in outcomes:
         answer, path = outcome.result, outcome.path
         if not isinstance(answer, Answer):
-            shown.add_row(path, Text(reason(answer), "red"), *["-"] * 5)
+            rows.add_row(path, Text(reason(answer), "red"), *["-"] * 5)
             continue
         if answer.energy_reason:
-            unknown[answer.energy_reason] = None
+            energy_reasons[answer.energy_reason] = None
         label = answer.label + (" (in doubt)" if answer.in_doubt else "")
         energy = "-" if answer.energy_mj is None else f"{'~' * answer.energy_estimated}{answer.energy_mj:.1f}"
         ran = ", ".join(run.model for run in answer.ran)
         took = milliseconds(_work_ms(answer))
-        shown.add_row(path, label, f"{answer.probability:.0%}", answer.model, ran, took, energy)
+        rows.add_row(path, label, f"{answer.probability:.0%}", answer.model, ran, took, energy)
     out = console()
-    out.print(shown)
-    for why in unknown:
-        out.print(f"energy not known: {why}", soft_wrap=True)
+    out.print(rows)
+    for energy_reason in energy_reasons:
+        out.print(f"energy not known: {energy_reason}", soft_wrap=True)
 
 
 def details(outcome: Outcome) -> list[str]:
-    """Return lines with all details of one answer."""
+    """Return lines with all details of an outcome that is an answer."""
     answer = outcome.result
     assert isinstance(answer, Answer)
     stages = answer.stages_ms
-    spent = {"queue": stages.queue, "decode": stages.decode, "features": stages.features, "choice": stages.choice}
-    spent |= {"waiting for models": stages.waiting, "model input": stages.input}
-    spent |= {f"{run.model}": took for run, took in zip(answer.ran, stages.inference, strict=False)}
+    times_ms = {"queue": stages.queue, "decode": stages.decode, "features": stages.features, "choice": stages.choice}
+    times_ms |= {"waiting for models": stages.waiting, "model input": stages.input}
+    times_ms |= {f"{run.model}": took for run, took in zip(answer.ran, stages.inference, strict=False)}
     doubt = ", in doubt" * answer.in_doubt + ", cut short" * answer.cut_short
     lines = [f"{outcome.path} ({answer.width_px} x {answer.height_px})"]
     for ranked in answer.top_k:
@@ -77,8 +77,8 @@ def details(outcome: Outcome) -> list[str]:
     lines.append(f"  answered by {answer.model}, policy {answer.policy}{point}{doubt}: {answer.because}")
     if answer.wrong_at_most is not None:
         lines.append(f"  promise: at most {answer.wrong_at_most:g} of the answers that are not in doubt are wrong")
-    lines += [f"  ran {_run(run)}" for run in answer.ran]
-    times = ", ".join(f"{name} {milliseconds(value)}" for name, value in spent.items() if value is not None)
+    lines += [f"  ran {_run_line(run)}" for run in answer.ran]
+    times = ", ".join(f"{name} {milliseconds(value)}" for name, value in times_ms.items() if value is not None)
     lines.append(f"  {milliseconds(outcome.latency_ms)} ms here, {milliseconds(stages.total)} in the daemon: {times}")
     energy = "not known"
     if answer.energy_mj is not None:
@@ -87,7 +87,7 @@ def details(outcome: Outcome) -> list[str]:
         energy += f": {answer.energy_reason.partition(':')[0].partition(' (')[0]}"
     lines.append(f"  energy: {energy}")
     lines += [f"  outside the conditions of the calibration: {reason}" for reason in answer.out_of_conditions]
-    return lines + _explained(answer)
+    return lines + _explanation_lines(answer)
 
 
 def _work_ms(answer: Answer) -> float:
@@ -96,12 +96,14 @@ def _work_ms(answer: Answer) -> float:
     return sum(filter(None, (stages.decode, stages.features, stages.choice, stages.input, *runs)))
 
 
-def _run(run: Ran) -> str:
+def _run_line(run: Ran) -> str:
+    """Return in words why one model ran, how sure it was, and how long it took."""
     batch = f" in a batch of {run.batch}" if run.batch > 1 else ""
     return f"{run.model}: {run.because}; confidence {run.confidence:.1%}, {milliseconds(run.latency_ms)} ms{batch}"
 
 
-def _explained(answer: Answer) -> list[str]:
+def _explanation_lines(answer: Answer) -> list[str]:
+    """Return the lines that --explain adds; none if no explanation was requested."""
     explanation = answer.explanation
     if explanation is None:
         return []

@@ -1,4 +1,4 @@
-"""The `jetsel` command: its subcommands and version, and the printing of errors and choice of exit codes."""
+"""The `jetsel` command: its subcommands, and how their errors are printed and become exit codes."""
 
 from __future__ import annotations
 
@@ -39,22 +39,21 @@ Exit status: 0 if everything was done and every image answered; 1 if something f
 2 if the options or the configuration are wrong.
 """
 
-
-UsageError: Any = typer.BadParameter.__mro__[1]  # from click, or from typer's own copy of click
+UsageError: Any = typer.BadParameter.__mro__[1]  # the base class in click, or in the copy of click inside typer
 _JSON = "jetsel.json"  # key in the context: whether --json was given
 _ARGUMENTS = "jetsel.arguments"  # key in the context: the whole command line
 
 
 class Commands(TyperGroup):
-    """The group of subcommands, which turns their errors into one line and an exit code."""
+    """The group of subcommands; it prints an error of a subcommand as one line, and exits with the error's code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, and remember first whether errors must be printed as JSON."""
+        """Parse the arguments, but first remember them, and whether errors must be printed as JSON."""
         ctx.meta[_JSON], ctx.meta[_ARGUMENTS] = "--json" in args, list(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand; print a JetselError and exit."""
+        """Run the subcommand; if it fails, print the error and raise typer.Exit with the exit code."""
         try:
             check_values(self, ctx.meta[_ARGUMENTS])
             return super().invoke(ctx)
@@ -73,16 +72,14 @@ class Commands(TyperGroup):
 
 
 def check_values(command: Any, arguments: list[str]) -> None:
-    """Raise UsageError for an empty value, and for an option whose value would be the next option."""
+    """Raise UsageError if the command line has an empty value, or an option where the value of another is missing."""
     # Read the arguments as the parser will: an option that is no flag takes the next one as its value, and the name of
     # a subcommand makes the options after it those of the subcommand.
     pending_option = None  # the option whose value is next
     for text in itertools.takewhile(lambda text: text != "--", arguments):
         subcommands = getattr(command, "commands", {})
-        all_options = [
-            one for each in (command, *subcommands.values()) for one in each.params if one.param_type_name == "option"
-        ]
-        options = {name: one for one in all_options for name in one.opts}
+        parameters = [parameter for each in (command, *subcommands.values()) for parameter in each.params]
+        options = {name: one for one in parameters if one.param_type_name == "option" for name in one.opts}
         name, equals, value = text.partition("=")
         if not text.strip() or (pending_option is None and name in options and equals and not value.strip()):
             raise UsageError(
@@ -103,7 +100,7 @@ def _print_error(ctx: Any, code: str, message: str, *, retry: bool = False) -> N
         typer.echo(f"jetsel: {text}", err=True)
 
 
-def _version(is_requested: bool) -> None:
+def _print_version(is_requested: bool) -> None:
     if is_requested:
         typer.echo(f"jetsel {__version__}")
         raise typer.Exit
@@ -117,10 +114,10 @@ app = typer.Typer(
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    pass  # typer needs this function to declare --version
 
 
 for panel, commands in (

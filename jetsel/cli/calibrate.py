@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jetsel.calibrate.judge.findings import Findings
     from jetsel.site.site import FamilyCalibrations
 
-
 IMAGES = typer.Argument(
     metavar="IMAGES", exists=True, help="Folder with one folder of images for each class, or a CSV of path,label."
 )
@@ -29,8 +28,7 @@ LabelMap = Annotated[
     Path | None, typer.Option(metavar="CSV", exists=True, help="CSV that maps folder names to labels.")
 ]
 RecordingFile = Annotated[
-    Path | None,
-    typer.Option("--recording", metavar="FILE", help="Recording file (default: beside the calibrations)."),
+    Path | None, typer.Option("--recording", metavar="FILE", help="Recording file (default: beside the calibrations).")
 ]
 LabelsFrom = Annotated[str | None, typer.Option(metavar="MODEL", help="Model whose answers replace labels.")]
 
@@ -137,7 +135,7 @@ def calibrate(
         return
     if (photos is None) == (boxes is None):
         raise typer.BadParameter("name either a folder of images or --boxes CSV, or use --retime", param_hint="IMAGES")
-    photos, shorter_px = photos or boxes, _sizes(sizes)
+    photos, shorter_px = photos or boxes, _parse_sizes(sizes)
     assert photos is not None
     path = recording or recording_path(calibrations, photos, shorter_px)
     if report is not None and not report.parent.is_dir():
@@ -155,18 +153,18 @@ def calibrate(
     check_order(job, order)
     with ProgressOutput(quiet=json) as output:
         with output.interruptible() as stop:
-            loaded = record(job, Observer(output.step, stop, output.plan), order.goal)
-            strange = None
+            loaded = record(job, Observer(output.step, stop, output.print_plan), order.goal)
+            unknown_loaded = None
             if unknown is not None:
                 job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
-                strange = record(job_unknown, Observer(output.step, stop))
-        output.recorded(job, loaded)
-        fitted = fit(job, loaded, order, output.step, strange)
+                unknown_loaded = record(job_unknown, Observer(output.step, stop))
+        output.print_recording(job, loaded)
+        fitted = fit(job, loaded, order, output.step, unknown_loaded)
     findings = fitted.findings
     page = render(findings, job.limits)
     entry = install(calibrations, loaded, fitted.calibration, page) if findings.installed else None
     daemon = reload_daemon(calibrations, entry, endpoint) if entry is not None else None
-    written = None if page is None else _written(page, report or path.with_suffix(".html"), entry)
+    written = None if page is None else _write_report(page, report or path.with_suffix(".html"), entry)
     outcome = {
         "best_single": findings.comparison.best_single,
         "installed": None if entry is None else entry.number,
@@ -183,10 +181,10 @@ def calibrate(
     emit(asdict(findings) | outcome, json, show)
 
 
-def _sizes(text: str | None) -> tuple[int, ...]:
-    """Return the numbers of --sizes, the largest first."""
+def _parse_sizes(text: str | None) -> tuple[int, ...]:
+    """Return the pixels in --sizes, the largest first; raises BadParameter."""
     try:
-        sizes = {int(one) for one in (text or "").split(",") if one.strip()}
+        sizes = {int(number) for number in (text or "").split(",") if number.strip()}
     except ValueError:
         sizes = {0}
     if sizes and min(sizes) < 1:
@@ -210,9 +208,9 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     shipped_calibration = find_shipped(family)
     if shipped_calibration is None:
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
-    before, folder = shipped_calibration.usable_calibration(), shipped_calibration.directory
+    usable, folder = shipped_calibration.usable_calibration(), shipped_calibration.directory
     with ProgressOutput(quiet=json) as output:
-        made = retime(family, served, before, folder, calibrations.config, output.step)
+        made = retime(family, served, usable, folder, calibrations.config, output.step)
         number = installed.install(made, calibrations.folder, calibrations.family).number
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
     facts = {"costs_ms": made.costs_ms, "default_policy": made.default_policy, "verdict": made.because}
@@ -226,8 +224,8 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
     emit(facts | {"installed": number, "daemon": daemon.message}, json, "\n".join(lines))
 
 
-def _written(page: str, report: Path, entry: Installed | None) -> Path:
-    """Write the report and return its path. entry: the installed calibration. Raises CalibrationError."""
+def _write_report(page: str, report: Path, entry: Installed | None) -> Path:
+    """Write the report, and return its path. entry: what was installed, None if nothing. Raises CalibrationError."""
     from jetsel.base.errors import CalibrationError
 
     try:
@@ -238,9 +236,9 @@ def _written(page: str, report: Path, entry: Installed | None) -> Path:
     return report
 
 
-def _effect(findings: Findings, outcome: dict[str, Any]) -> str:
-    """Return one sentence about the installed calibration and its effect."""
-    winner, rival = findings.winner, findings.calibration.rival
+def _install_sentence(findings: Findings, outcome: dict[str, Any]) -> str:
+    """Return one sentence about what was installed and which policy is used now, or why nothing was installed."""
+    winner, rival = findings.winner, findings.calibration.rival  # rival: the policy that was used before
     if outcome["installed"] is not None:
         changed = f": its default policy is {winner}"
         if winner == rival:
@@ -248,22 +246,22 @@ def _effect(findings: Findings, outcome: dict[str, Any]) -> str:
         elif outcome["is_served"]:
             changed = f": {winner} answers by default now, in place of {rival}"
         return f"installed as number {outcome['installed']}{changed}; to undo: jetsel calibration rollback"
-    effect = "" if winner == rival else f"--force installs {winner}, "
-    effect = f"{rival} remains in use; {effect}--policy NAME installs another"
+    forced = "" if winner == rival else f"--force installs {winner}, "
+    reason = f"{rival} remains in use; {forced}--policy NAME installs another"
     if not findings.is_allowed:
-        effect = f"no policy is within the limits, {winner} comes closest; raise the limits, or add a model"
-    return f"nothing was installed: {effect}"
+        reason = f"no policy is within the limits, {winner} comes closest; raise the limits, or add a model"
+    return f"nothing was installed: {reason}"
 
 
 def outcome_lines(findings: Findings, outcome: dict[str, Any]) -> Iterator[str | Table]:
-    """Yield a summary of the report for a terminal, as lines and tables."""
+    """Yield a summary for a terminal, as lines and tables. outcome: what `calibrate` did, see there."""
     from jetsel.calibrate.report import NO_PAGE
-    from jetsel.cli.terminal import in_words, outcome_table
+    from jetsel.cli.terminal import outcome_table, result_sentences
 
     yield from outcome_table(findings)
-    yield from in_words(findings)
+    yield from result_sentences(findings)
     yield findings.verdict
-    yield _effect(findings, outcome)
+    yield _install_sentence(findings, outcome)
     if outcome["daemon"] is not None:
         yield outcome["daemon"]
     yield NO_PAGE if outcome["report"] is None else f"the report: {outcome['report']}"

@@ -41,6 +41,7 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
 
 
 def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) -> None:
+    """Print a table with a row for each calibration of a family."""
     from jetsel.cli.terminal import console, table
     from jetsel.site.site import number_text
 
@@ -52,7 +53,7 @@ def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) ->
         if usable is not None:
             labels = f"answers of {usable.images.labels_from}" if usable.images.labels_from else "the images'"
             row = (usable.created, usable.default_policy, str(usable.images.count), labels)
-        shown.add_row(number_text(entry.number), _mark(entry), *row, entry.reason or "")
+        shown.add_row(number_text(entry.number), _use_mark(entry), *row, entry.reason or "")
     out.print(shown if entries else f"family {calibrations.family} has no calibration yet")
     out.print(f"your own calibrations are in {calibrations.folder}")
 
@@ -74,15 +75,12 @@ def show(
     calibrations = read_site(config).calibrations(family)
     entry = calibrations.entry(number)
     usable = entry.usable_calibration()
-    plain = as_plain(usable) if json or everything else gist(usable)
+    plain = as_plain(usable) if json or everything else main_facts(usable)
     emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
 
 
 def as_plain(calibration: Calibration) -> dict[str, Any]:
-    """Return the calibration as plain values, with arrays as dtype, shape and hash.
-
-    Two calibrations are equal if their plain values are.
-    """
+    """Return a calibration as values for JSON, which differ if calibrations do: each array as dtype, shape and hash."""
     import msgspec
 
     plain: dict[str, Any] = msgspec.to_builtins(calibration, enc_hook=_array)
@@ -90,6 +88,7 @@ def as_plain(calibration: Calibration) -> dict[str, Any]:
 
 
 def _array(value: Any) -> Any:
+    """Return a numpy value as as_plain describes; msgspec calls this for types that it does not know."""
     import numpy as np
 
     if isinstance(value, np.ndarray):
@@ -101,13 +100,14 @@ def _array(value: Any) -> Any:
 
 
 def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None:
+    """Print a table of facts about one calibration, its folder and its report, and why it is rejected if it is."""
     import msgspec
 
     from jetsel.cli.terminal import console, table
 
     out = console()
     shown = table("fact", "value")
-    mark = _mark(entry)
+    mark = _use_mark(entry)
     shown.title = f"family {family}: {entry.description}" + (f", {mark}" if mark else "")
     for name, value in facts.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -119,14 +119,14 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
         out.print(f"it is rejected: {entry.reason}", style="red")
 
 
-def gist(usable: Calibration) -> dict[str, str]:
-    """Return the main facts of a calibration in words, by name."""
+def main_facts(usable: Calibration) -> dict[str, str]:
+    """Return the main facts of a calibration, by a name for each."""
     from jetsel.cli.terminal import milliseconds
 
     costs = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in usable.costs_ms.items())
     figures = {
-        name: f"{100 * one['top1']:.2f} % right in {milliseconds(one['mean_ms'])} ms"
-        for name, one in usable.figures.items()
+        policy: f"{100 * figure['top1']:.2f} % right in {milliseconds(figure['mean_ms'])} ms"
+        for policy, figure in usable.figures.items()
     }
     return {
         "made": f"{usable.created}, from {usable.images.count:,} images",
@@ -181,7 +181,7 @@ def rollback(
 
 
 def summary(entry: Installed) -> dict[str, Any]:
-    """Return one entry of the history as plain values; those of an unreadable calibration are None, with the reason."""
+    """Return one calibration as values for JSON; if it is unreadable, `refused` is the reason, and values are None."""
     usable = entry.calibration
     return {
         "number": entry.number,
@@ -196,8 +196,8 @@ def summary(entry: Installed) -> dict[str, Any]:
     }
 
 
-def _mark(entry: Installed) -> str:
-    """Return whether requests use this calibration, in words: the current one is not used if it is refused."""
+def _use_mark(entry: Installed) -> str:
+    """Return `in use` for the current calibration, `not used` if it is current but rejected, else an empty text."""
     return "" if not entry.is_current else "in use" if entry.reason is None else "not used"
 
 
@@ -206,9 +206,9 @@ RELOAD_MS = 60_000.0  # a reload waits for the requests in progress
 
 @dataclass(frozen=True)
 class ReloadOutcome:
-    """The result of a reload. reloaded: None if no daemon is listening, which is no failure.
+    """The result of a daemon's reload. reloaded: None if no daemon is listening, False if it refused.
 
-    is_served: whether the daemon now uses the chosen calibration.
+    message: the result in words. is_served: whether the daemon now uses the calibration that it should.
     """
 
     reloaded: bool | None
@@ -219,14 +219,14 @@ class ReloadOutcome:
 def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, endpoint: str | None) -> ReloadOutcome:
     """Reload the daemon, and return whether it now serves the family with the chosen calibration.
 
-    chosen: None for no calibration. endpoint: of the daemon; None for $JETSEL_ENDPOINT, the configured or the default
-    one. A refused reload is part of the outcome and raises nothing.
+    chosen: None if the family has no calibration. endpoint: the daemon's address; None for $JETSEL_ENDPOINT, or else
+    the configured or default one. A refused reload is part of the outcome and raises nothing.
     """
     from jetsel.client import Client
 
-    where = endpoint or (None if os.environ.get(VARIABLE) else calibrations.config.server.endpoint)
+    address = endpoint or (None if os.environ.get(VARIABLE) else calibrations.config.server.endpoint)
     try:
-        with Client(where, timeout_ms=RELOAD_MS) as client:
+        with Client(address, timeout_ms=RELOAD_MS) as client:
             client.reload()
             families = {family.name: family for family in client.status().families}
     except NoDaemonError:
@@ -237,11 +237,11 @@ def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, en
         return ReloadOutcome(True, f"the daemon has reloaded, but does not serve family {calibrations.family}")
     served = families[calibrations.family]
     outcome = f"the daemon has reloaded, and serves family {served.name} with this calibration: {served.calibration}"
-    used = None if served.calibration_identity is None else served.calibration_identity.sha256
-    if used != (None if chosen is None else chosen.sha256):
-        due = "no calibration" if chosen is None else f"{chosen.description} in {chosen.directory.parent}"
+    used_sha256 = None if served.calibration_identity is None else served.calibration_identity.sha256
+    if used_sha256 != (None if chosen is None else chosen.sha256):
+        expected = "no calibration" if chosen is None else f"{chosen.description} in {chosen.directory.parent}"
         repair = f"start it with models.calibrations = {str(calibrations.folder)!r}, or see its log"
-        return ReloadOutcome(True, f"{outcome}. The daemon does not use {due}: {repair}")
+        return ReloadOutcome(True, f"{outcome}. The daemon does not use {expected}: {repair}")
     made = None if chosen is None else chosen.calibration
     if made is not None and served.default_policy != made.default_policy:
         outcome += f"; {served.default_policy} answers by default: {served.because}"

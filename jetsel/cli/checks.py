@@ -28,7 +28,7 @@ State = Literal["ok", "info", "warning", "failed"]
 
 
 class Finding(NamedTuple):
-    """One result of a check. repair: None if none is needed, or if `said` contains it."""
+    """One result of a check. name: of what was checked. said: the result in words. repair: None if none is needed."""
 
     name: str
     state: State
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Subject:
-    """The installation to check. fault: why its configuration cannot be read; `config` then has the defaults."""
+    """The installation to check. fault: why the file at `path` cannot be read; `config` then holds the defaults."""
 
     path: Path | None
     config: Config
@@ -51,15 +51,14 @@ class Subject:
 
     @cached_property
     def tensorrt(self) -> dict[str, Any] | JetselError:
-        """The engine host's report about TensorRT and the GPU, or the error that says what is missing."""
+        """What the process that runs TensorRT reports about it and the GPU, or the error that says what is missing."""
         from jetsel.engines.hosting.interpreters import default
         from jetsel.engines.hosting.process import HostStart, query_host
 
         interpreter = self.config.host.interpreter or default("tensorrt")
         try:
-            return {"interpreter": interpreter} | query_host(
-                HostStart(interpreter, "tensorrt", output=subprocess.DEVNULL)
-            )
+            host = HostStart(interpreter, "tensorrt", output=subprocess.DEVNULL)
+            return {"interpreter": interpreter} | query_host(host)
         except JetselError as error:
             return error
 
@@ -148,7 +147,7 @@ def board(subject: Subject) -> Iterator[Finding]:
 
 
 def _sensors(settings: Power) -> Iterator[Finding]:
-    """Read each rail, and look for an idle power that was measured on this board in the current power mode."""
+    """Read each rail (a sensor of one supply), and check that idle power was measured here in this power mode."""
     from jetsel.base.config import power_folder
     from jetsel.power.finding import check_board, find_rails
     from jetsel.power.idle import REPAIR
@@ -163,8 +162,10 @@ def _sensors(settings: Power) -> Iterator[Finding]:
     for rail in found_rails.dropped:
         yield Finding(rail.name, "warning", f"it is not read: {rail.reason}")
     if found_rails.reason is not None:  # a missing sensor is no fault if the configuration requires none
-        is_wanted = bool(found_rails.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
-        yield Finding("total", "warning" if is_wanted else "info", f"energies are unknown: {found_rails.reason}")
+        is_required = (
+            bool(found_rails.rails) or settings.sensor not in ("auto", "none") or settings.budget_w is not None
+        )
+        yield Finding("total", "warning" if is_required else "info", f"energies are unknown: {found_rails.reason}")
         return
     yield Finding("total", "ok", " + ".join(found_rails.total_of))
     idle_power = idle_power_here(settings, power_folder(settings))
@@ -224,7 +225,7 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
 
 
 def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
-    """Check the engine of each model on TensorRT. about: the engine host's report about TensorRT and the GPU."""
+    """Check the engine of each model on TensorRT. about: what Subject.tensorrt reports."""
     from jetsel.cli.models.candidates import Candidate, runs_on_tensorrt
     from jetsel.engines.building.plans import find
 

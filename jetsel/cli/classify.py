@@ -79,14 +79,14 @@ def classify(
     settings |= {"on_doubt": on_doubt, "on_device": on_device}
     settings |= {"least_accuracy": least_accuracy, "most_energy_mj": most_energy_mj, "wrong_at_most": wrong_at_most}
     if box:
-        settings |= {"boxes": [_box(text) for text in box], "boxes_unit": boxes_unit}
-    images = _files(images)
+        settings |= {"boxes": [_parse_box(text) for text in box], "boxes_unit": boxes_unit}
+    images = _list_files(images)
     rows: list[Outcome] = []
     show = rows.append  # several outcomes become a table
     if json or explain or (len(images) == 1 and len(box or ()) < 2):
         show = _print_json if json else _print_details
     client = AsyncClient(endpoint_of(endpoint, config), timeout_ms=timeout_ms, max_image_mb=max_image_mb)
-    failed = asyncio.run(_all(client, images, settings, jobs, show))
+    failed = asyncio.run(_classify_all(client, images, settings, jobs, show))
     if rows:
         from jetsel.cli.answers import print_table
 
@@ -95,7 +95,8 @@ def classify(
         raise typer.Exit(1)
 
 
-def _box(text: str) -> list[float]:
+def _parse_box(text: str) -> list[float]:
+    """Return the four numbers of a --box; raises BadParameter."""
     try:
         x, y, width, height = (float(number) for number in text.split(","))
     except ValueError:
@@ -103,17 +104,17 @@ def _box(text: str) -> list[float]:
     return [x, y, width, height]
 
 
-def _files(images: list[Path]) -> list[Path]:
-    """Return the files, and the images in the folders at any depth; print which files are skipped."""
+def _list_files(images: list[Path]) -> list[Path]:
+    """Return the given files, and the images in given folders at any depth; print what is skipped in these."""
     from jetsel.base.names import LeftOut
     from jetsel.calibrate.listing import images_below, left_out_lines  # here, because it loads OpenCV
 
     paths: list[Path] = []
     left_out: list[LeftOut] = []
     for path in images:
-        inside = list(images_below(path)) if path.is_dir() else [path]
-        left_out += (one for one in inside if isinstance(one, LeftOut))
-        files = [one for one in inside if isinstance(one, Path)]
+        entries = list(images_below(path)) if path.is_dir() else [path]
+        left_out += (entry for entry in entries if isinstance(entry, LeftOut))
+        files = [entry for entry in entries if isinstance(entry, Path)]
         if not files:
             what = "; ".join((f"{path}: holds no JPEG, PNG or WebP file", *left_out_lines(left_out)))
             raise typer.BadParameter(what, param_hint="IMAGE")
@@ -123,16 +124,16 @@ def _files(images: list[Path]) -> list[Path]:
     return paths
 
 
-async def _all(
+async def _classify_all(
     client: AsyncClient, images: list[Path], settings: dict[str, Any], jobs: int, show: Callable[[Outcome], None]
 ) -> int:
-    """Show every image's outcome in the order given, with `jobs` images in parallel; return how many failed."""
+    """Classify images, `jobs` at a time, and show the outcomes in the order given; return how many failed."""
     import asyncio
 
-    room = asyncio.Semaphore(jobs)
+    job_slots = asyncio.Semaphore(jobs)
 
-    async def one(path: Path) -> list[Outcome]:
-        async with room:
+    async def classify_file(path: Path) -> list[Outcome]:
+        async with job_slots:
             return await _outcomes(client, path, settings)
 
     failed = 0
@@ -140,7 +141,7 @@ async def _all(
         daemon = await client.status()  # fails once, rather than for each image, if no daemon is listening
         if daemon.state == "loading":
             typer.echo("the daemon is loading its models: waiting for it, which counts in the time here", err=True)
-        tasks = [asyncio.create_task(one(path)) for path in images]
+        tasks = [asyncio.create_task(classify_file(path)) for path in images]
         try:
             for task in tasks:
                 for outcome in await task:
@@ -153,7 +154,7 @@ async def _all(
 
 
 async def _outcomes(client: AsyncClient, path: Path, settings: dict[str, Any]) -> list[Outcome]:
-    """Return the outcomes of an image, one for each box if there are boxes."""
+    """Return the outcome of an image; if `settings` has boxes, one for each box, or one error for the whole image."""
     from jetsel.calibrate.listing import printable
     from jetsel.cli.answers import Outcome
 

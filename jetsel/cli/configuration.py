@@ -52,7 +52,7 @@ def addon_sections() -> Iterator[Sections[Any]]:
 
 
 def automatic_values(core: Any) -> dict[str, object]:
-    """Return the defaults that depend on the machine, by `section.key`. core: a Config."""
+    """Return the defaults that depend on the machine or on other settings, by `section.key`. core: a Config."""
     from jetsel.base.config import calibrations_folder, power_folder
     from jetsel.base.endpoint import user_socket
 
@@ -65,7 +65,7 @@ def automatic_values(core: Any) -> dict[str, object]:
 
 
 def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, object]) -> str:
-    """Return sections as TOML, with unset keys as commented examples. automatic: see automatic_values."""
+    """Return sections as TOML, each key below its meaning, unset keys as comments. automatic: of automatic_values."""
     from jetsel.base.sections import settings_in_effect
 
     text = ""
@@ -74,36 +74,37 @@ def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, obj
             text += _array(section, plain, sections)
             continue
         kind = type(getattr(values, section))
-        heading, meanings = explained(kind)
+        heading, meanings = heading_and_meanings(kind)
         text += f"\n\n{_comment(heading)}[{section}]\n"
-        ranges = _ranges(kind)
+        ranges = _value_ranges(kind)
         for key in sorted(kind.__struct_fields__, key=lambda key: isinstance(plain.get(key), dict)):  # tables last
             place = f"{section}.{key}"
-            taken = f"default {automatic[place]}" if place in automatic else ranges[key]
-            text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({taken})' if taken else ''}.")
+            value_note = f"default {automatic[place]}" if place in automatic else ranges[key]
+            text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({value_note})' if value_note else ''}.")
             text += _setting(section, key, plain.get(key), sections.examples[place])
     return text
 
 
 def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) -> str:
-    """Return an array of tables as TOML, below a commented example with every key."""
+    """Return an array of tables (sections that may be repeated) as TOML, below a commented example of every key."""
     import tomli_w
 
     (kind,) = get_args(get_args(get_type_hints(sections.kind, include_extras=True)[section])[0])
-    heading, meanings = explained(kind)
+    heading, meanings = heading_and_meanings(kind)
     example = "".join(f"{sections.examples[f'{section}.{key}']}\n    {meaning}\n" for key, meaning in meanings.items())
     text = f"\n\n{_comment(f'[[{section}]]: {heading}')}" + textwrap.indent(example, "# ")
     return text + "".join("\n" + tomli_w.dumps({section: [table]}) for table in tables)
 
 
-def explained(kind: type[Struct]) -> tuple[str, dict[str, str]]:
-    """Return a section's heading and the meaning of each key, from its docstring."""
+def heading_and_meanings(kind: type[Struct]) -> tuple[str, dict[str, str]]:
+    """Return a section's heading, the first line of its class's docstring, and from the others each key's meaning."""
     heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
     matches = (re.match(r"(\w+): (.*)", line) for line in lines)
-    return heading, {one[1]: one[2] for one in matches if one}
+    return heading, {match[1]: match[2] for match in matches if match}
 
 
 def _setting(section: str, key: str, value: Any, example: str) -> str:
+    """Return one key and its value as TOML; if it is None or empty, a comment with an example."""
     import tomli_w
 
     if value is None or value == {}:
@@ -111,18 +112,18 @@ def _setting(section: str, key: str, value: Any, example: str) -> str:
     return tomli_w.dumps({section: {key: value}} if isinstance(value, dict) else {key: value})
 
 
-def _ranges(kind: type[Struct]) -> dict[str, str]:
+def _value_ranges(kind: type[Struct]) -> dict[str, str]:
     """Return the range and default of each key of a section, as far as its type gives them."""
     import msgspec
 
     schema = msgspec.json.schema(kind)["$defs"][kind.__name__]["properties"]
     ranges = {}
     for key, rule in schema.items():
-        typed = next((one for one in rule.get("anyOf", [rule]) if one.get("type") != "null"), rule)
-        least, most, default = typed.get("minimum"), typed.get("maximum"), rule.get("default")
+        typed = next((option for option in rule.get("anyOf", [rule]) if option.get("type") != "null"), rule)
+        minimum, maximum, default = typed.get("minimum"), typed.get("maximum"), rule.get("default")
         parts = [", ".join(typed.get("enum", []))]
-        if most is not None:
-            parts.append(f"at most {most:,}" if least is None else f"{least:,} to {most:,}")
+        if maximum is not None:
+            parts.append(f"at most {maximum:,}" if minimum is None else f"{minimum:,} to {maximum:,}")
         if default not in (None, [], {}):
             parts.append(f"default {msgspec.json.encode(default).decode()}")
         ranges[key] = "; ".join(part for part in parts if part)

@@ -27,7 +27,7 @@ HOW_TO_GET_PHOTOGRAPHS = (
 
 
 class DemoImage(NamedTuple):
-    """An image of scikit-image, and the identifiers of the ImageNet classes that are right for it."""
+    """An image of scikit-image: description, file, and the WordNet ids of the ImageNet classes that are right."""
 
     text: str
     file: str
@@ -43,12 +43,12 @@ PHOTOGRAPHS = (
 
 
 class DemoAnswer(NamedTuple):
-    """The answers to one image: `chosen` by the policy, `beside` by the most expensive model alone."""
+    """The answers to one image, by the policy and by the most expensive model alone. wnids: right classes, if known."""
 
     text: str
     wnids: frozenset[str]
-    chosen: Answer
-    beside: Answer
+    by_policy: Answer
+    by_most_expensive: Answer
 
 
 def demo(
@@ -71,7 +71,7 @@ def demo(
     from jetsel.zoo import STARTER
 
     out = console()
-    folder = None if models is None else _pulled(models)
+    folder = None if models is None else _download_family(models)
     out.print("starting a daemon on a socket of its own ...")
     began = time.perf_counter()
     with daemon(folder) as client:
@@ -81,7 +81,7 @@ def demo(
         status = client.status()
         (family,) = (one for one in status.families if one.name == status.default_family)
         answers = _classify(client, policy, family)
-        out.print(_table(answers))
+        out.print(_answer_table(answers))
         for line in (_summary(answers), *family_lines(family)):
             out.print(line, soft_wrap=True)
         if family.name == "starter":
@@ -96,11 +96,11 @@ def demo(
 
 SHOWN_AT_NIGHT = "a cup of coffee"
 MOST_ACCURATE = "chain:1"
-"""The premodel's most accurate operating point; the default one saves more time."""
+"""The most accurate setting of the policy that finds models by similar images; its default setting saves more time."""
 
 
 def _day_and_night(client: Client) -> tuple[Table, str]:
-    """Classify one object by day and at night; the starter family's premodel finds the models for dark images."""
+    """Classify an image and a dark copy of it; return a table, and a sentence on how the policy finds the models."""
     import cv2
     import numpy as np
 
@@ -112,14 +112,14 @@ def _day_and_night(client: Client) -> tuple[Table, str]:
         text, day = next(iter(pictures().items()))
     else:
         day = np.asarray(cv2.imread(str(path)), np.uint8)
-    shown = table("image", "answer", ">prob.", "models run", ">ms in models", ">features", "why")
+    rows = table("image", "answer", ">prob.", "models run", ">ms in models", ">features", "why")
     for name, picture in ((text, day), (f"{text}, at night", at_night(day))):
         for _ in range(2):  # the first run of a model is slower than usual
             answer = client.classify(picture, family="starter", policy=MOST_ACCURATE)
         ran = ", ".join(run.model for run in answer.ran)
         times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
-        shown.add_row(name, answer.label, f"{answer.probability:.0%}", ran, *times, answer.because)
-    return shown, (
+        rows.add_row(name, answer.label, f"{answer.probability:.0%}", ran, *times, answer.because)
+    return rows, (
         "The premodel (chain) chooses models by the calibration images that are nearest in a few features. The image "
         "at night is drawn."
     )
@@ -132,7 +132,7 @@ def photographs() -> dict[str, Path]:
     return {one.text: folder / one.file for one in PHOTOGRAPHS if (folder / one.file).is_file()} if folder else {}
 
 
-def _pulled(folder: Path) -> Path | None:
+def _download_family(folder: Path) -> Path | None:
     """Return the folder, with the ImageNet family downloaded into it; print why and return None if that fails."""
     from jetsel.base.config import Config, Models
     from jetsel.base.errors import JetselError
@@ -152,44 +152,44 @@ def _pulled(folder: Path) -> Path | None:
 
 
 def _classify(client: Client, policy: str | None, family: FamilyStatus) -> list[DemoAnswer]:
-    """Classify each image by the policy, and by the most expensive model alone.
+    """Return the answers to each image of scikit-image that the family knows; without scikit-image, to drawings.
 
     Each request is sent twice and the second answer returned, because the first run of a model is slower than usual.
     """
     from jetsel.cli.drawn import pictures
 
-    images = photographs()
-    shown_photographs = PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]  # starter has no other classes
-    right = {one.text: one.wnids for one in shown_photographs}
+    paths = photographs()
+    suitable = PHOTOGRAPHS if family.name == "imagenet" else PHOTOGRAPHS[:2]  # starter has no other classes
+    right_wnids = {one.text: one.wnids for one in suitable}
     drawings = {f"drawing of {text}": picture for text, picture in pictures().items()}
-    shown: dict[str, Photograph] = {text: images[text] for text in right if text in images} or dict(drawings)
-    beside = f"single:{family.models[-1].name}"
+    images: dict[str, Photograph] = {text: paths[text] for text in right_wnids if text in paths} or dict(drawings)
+    most_expensive = f"single:{family.models[-1].name}"
     for _ in range(2):
         answers = [
             DemoAnswer(
                 text,
-                right.get(text, frozenset()),
+                right_wnids.get(text, frozenset()),
                 client.classify(picture, policy=policy),
-                client.classify(picture, policy=beside),
+                client.classify(picture, policy=most_expensive),
             )
-            for text, picture in shown.items()
+            for text, picture in images.items()
         ]
     return answers
 
 
-def _table(demo_answers: list[DemoAnswer]) -> Table:
+def _answer_table(demo_answers: list[DemoAnswer]) -> Table:
     """Return a table with two rows for each image: the policy's answer, and the most expensive model's."""
     from jetsel.cli.terminal import milliseconds, table
 
-    shown = table("image", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
+    rows = table("image", "policy", "answer", "right", ">prob.", "models run", ">ms in models", ">features", "why")
     for one in demo_answers:
-        for name, answer in ((one.text, one.chosen), ("", one.beside)):
+        for name, answer in ((one.text, one.by_policy), ("", one.by_most_expensive)):
             ran = ", ".join(run.model for run in answer.ran)
             times = milliseconds(_inference_ms([answer])), milliseconds(answer.stages_ms.features)
             verdict = "-" if not one.wnids else "yes" if answer.wnid in one.wnids else "no"
-            what = (answer.policy, answer.label, verdict, f"{answer.probability:.0%}")
-            shown.add_row(name, *what, ran, *times, answer.because)
-    return shown
+            result = (answer.policy, answer.label, verdict, f"{answer.probability:.0%}")
+            rows.add_row(name, *result, ran, *times, answer.because)
+    return rows
 
 
 def _summary(demo_answers: list[DemoAnswer]) -> str:
@@ -197,10 +197,10 @@ def _summary(demo_answers: list[DemoAnswer]) -> str:
     from jetsel.cli.terminal import milliseconds
 
     lines = []
-    for answers in ([one.chosen for one in demo_answers], [one.beside for one in demo_answers]):
-        right = sum(answer.wnid in one.wnids for one, answer in zip(demo_answers, answers, strict=True))
+    for answers in ([one.by_policy for one in demo_answers], [one.by_most_expensive for one in demo_answers]):
+        n_right = sum(answer.wnid in one.wnids for one, answer in zip(demo_answers, answers, strict=True))
         n_labelled = sum(bool(one.wnids) for one in demo_answers)
-        share = f"right on {right} of {n_labelled}, " if n_labelled else ""
+        share = f"right on {n_right} of {n_labelled}, " if n_labelled else ""
         features_ms = sum(answer.stages_ms.features or 0.0 for answer in answers)
         spent = f"{milliseconds(_inference_ms(answers))} ms in models and {milliseconds(features_ms)} for features"
         lines.append(f"{answers[0].policy}: {share}{spent}")
@@ -208,4 +208,5 @@ def _summary(demo_answers: list[DemoAnswer]) -> str:
 
 
 def _inference_ms(answers: Iterable[Answer]) -> float:
+    """Return the time of all model runs of these answers, in ms."""
     return sum(sum(answer.stages_ms.inference) for answer in answers)

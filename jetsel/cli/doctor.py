@@ -36,13 +36,13 @@ def doctor(config: ConfigFile = None, json: Json = False) -> None:
             printed = list(findings)
         print_json([{"section": section, **finding._asdict()} for section, finding in printed])
     else:
-        printed = list(_printed(findings))
+        printed = list(_print_each(findings))
     if any(finding.state == "failed" for _, finding in printed):
         raise typer.Exit(1)
 
 
 def subject_of(given: Path | None) -> Subject:
-    """Return the installation to check; an unreadable configuration becomes a finding and raises nothing."""
+    """Return the installation to check. given: --config. An unreadable configuration becomes its `fault`."""
     from jetsel.base.config import Config
     from jetsel.base.errors import ConfigError
     from jetsel.cli.checks import Subject
@@ -56,19 +56,19 @@ def subject_of(given: Path | None) -> Subject:
 
 
 def examine(subject: Subject, checks: Mapping[str, Check]) -> Iterator[tuple[str, Finding]]:
-    """Yield the findings of each check, with its section; a check that fails becomes a finding too."""
+    """Yield each check's findings with the name of its section; a check that raises an error becomes a finding too."""
     from jetsel.base.errors import JetselError
     from jetsel.cli.checks import Finding
 
-    for section, look in checks.items():
+    for section, check in checks.items():
         try:
-            for finding in look(subject):
+            for finding in check(subject):
                 yield section, finding
         except (ImportError, OSError, JetselError) as error:  # noqa: PERF203  # only five checks
             yield section, Finding("check", "failed", str(error), "first repair this error, or the failures above it")
 
 
-def _printed(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:
+def _print_each(findings: Iterable[tuple[str, Finding]]) -> Iterator[tuple[str, Finding]]:
     """Print and yield each finding at once, because later checks may be slow or hang."""
     from rich.text import Text
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 SIZE_PX = 320
 SEED = 7  # of the grain, so that the images are reproducible
-STEPS = 40  # of the shading of a fruit
+STEPS = 40  # ellipses, smaller and brighter, that shade a fruit
 FRUIT = {  # name -> half axes in pixels, and colour in BGR
     "an orange on a table": ((100, 100), (20, 130, 250)),
     "a lemon on a table": ((112, 80), (40, 215, 245)),
@@ -16,7 +16,7 @@ FRUIT = {  # name -> half axes in pixels, and colour in BGR
 
 
 def pictures() -> dict[str, NDArray[np.uint8]]:
-    """Return the drawn images by description, each (320, 320, 3) uint8 BGR."""
+    """Return the drawn images, each (320, 320, 3) uint8 BGR, by its description."""
     return {name: _fruit(axes, colour) for name, (axes, colour) in FRUIT.items()}
 
 
@@ -32,7 +32,7 @@ def at_night(bgr: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _fruit(axes: tuple[int, int], colour: tuple[int, int, int]) -> NDArray[np.uint8]:
-    """Return an image of an ellipse on a brown table before a light wall, with a highlight at its upper left."""
+    """Return an image of a shaded ellipse on a brown table. axes: its half axes in pixels. colour: BGR."""
     picture = np.empty((SIZE_PX, SIZE_PX, 3), np.uint8)
     picture[:200], picture[200:] = (215, 222, 226), (70, 105, 150)
     cv2.ellipse(picture, (165, 262), (105, 16), 0, 0, 360, (40, 65, 95), -1, cv2.LINE_AA)  # the shadow

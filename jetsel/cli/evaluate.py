@@ -47,7 +47,7 @@ def evaluate(
         replayed = requested_policies(tuple(job.served), calibration, names)
         with output.interruptible() as stop:
             loaded = record(job, Observer(output.step, stop))
-        output.recorded(job, loaded)
+        output.print_recording(job, loaded)
         evaluation = judged(loaded.recording, calibration, replayed, clock_of(job, loaded))
     photographs = len(loaded.recording.classes)
     plain = {
@@ -72,8 +72,8 @@ def evaluate(
         if checks:
             out.print(f"the promises of {in_use.policy} on these images:")
             out.print(promises_table(checks))
-        of = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
-        out.print(f"{photographs} images; {of}")
+        source = "no calibration is in use" if calibration is None else f"the calibration is of {calibration.created}"
+        out.print(f"{photographs} images; {source}")
         if labels_from is not None:
             out.print(f"there were no labels: right means agreement with {labels_from}", style="yellow")
 

@@ -35,8 +35,8 @@ ServedAtOnce = Annotated[
 ]
 
 
-def needs(command: str, missing: ModuleNotFoundError) -> ConfigError:
-    """Return the error for a missing library that a command needs."""
+def missing_library(command: str, missing: ModuleNotFoundError) -> ConfigError:
+    """Return the error for a library that a command needs and that is not installed, with the command to install it."""
     if missing.name == "_ssl":
         return ConfigError(f"{command} needs _ssl: this Python was built without OpenSSL: use another")
     return ConfigError(f"{command} needs {missing.name}: {pip_install('gateway')}")
@@ -47,17 +47,17 @@ def serve(
 ) -> None:
     """Serve an application until SIGINT or SIGTERM, and print its address once it listens; raises ConfigError.
 
-    settings: without the token, which is read from its file. application: makes the application.
+    settings: without the token, which is read from its file. application: makes the ASGI application from the settings.
     """
     from jetsel.base.notify import Notifier
-    from jetsel.gateway.server import listening, run
-    from jetsel.gateway.settings import address, check_reach, read_token
+    from jetsel.gateway.server import open_listener, run
+    from jetsel.gateway.settings import parse_address, read_token, require_authentication
 
-    host, port = address(listen)
+    host, port = parse_address(listen)
     settings = replace(settings, token=None if token_file is None else read_token(token_file))
-    check_reach(host, token=settings.token, behind_proxy=settings.behind_proxy)
+    require_authentication(host, token=settings.token, behind_proxy=settings.behind_proxy)
     served = application(settings)
-    opened = listening(host, port)
+    opened = open_listener(host, port)
     url = f"http://{listen.rpartition(':')[0]}:{opened.getsockname()[1]}/"
     typer.echo(url)
     Notifier.from_environment().ready(url)
@@ -85,7 +85,7 @@ def gateway(
         from jetsel.gateway.server import gateway_application
         from jetsel.gateway.settings import GatewaySettings
     except ModuleNotFoundError as missing:
-        raise needs("jetsel gateway", missing) from None
+        raise missing_library("jetsel gateway", missing) from None
 
     settings = GatewaySettings(endpoint, None, max_body_mb, concurrency, timeout_ms, thumbnails, behind_proxy)
     serve(listen, token_file, settings, gateway_application)

@@ -16,13 +16,13 @@ import typer
 from jetsel.base.errors import ConfigError, JetselError
 
 ROOT = Path("/")
-BOOTED = Path("/run/systemd/system")  # sd_booted(3)
+BOOTED = Path("/run/systemd/system")  # exists if systemd runs: sd_booted(3)
 PACKAGED = Path("/lib/systemd/system/jetsel.service")  # installed by the Debian package
 TIMERS = Path("/etc/systemd/system/timers.target.wants")
-HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp= of systemd.exec(5)
-IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
-BY_HAND = ("jetsel-gateway.service", "jetsel-watch.service", "jetsel-review.service")
-"""Units that the owner enables; if they run, a new version restarts them."""
+HIDDEN_FOLDERS = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # by ProtectHome= and PrivateTmp=, systemd.exec(5)
+INSTALL_IN_OPT = "install it with pip into an environment under /opt, as docs/install.md shows"
+OPTIONAL_UNITS = ("jetsel-gateway.service", "jetsel-watch.service", "jetsel-review.service")
+"""Units that only the owner enables; an installation restarts those that run."""
 STATUS_MS = 30_000.0  # a daemon that is loading models replies late
 
 
@@ -50,7 +50,7 @@ def install_service(
     texts = units(TEMPLATES / "user", Path.home() / USER_UNITS, command) if user else system_files(command)
     files = {prefix.absolute() / path.relative_to("/"): text for path, text in texts.items()}
     is_image = prefix.absolute() != ROOT
-    wrong = list(problems(command, user=user, remove=remove, is_image=is_image))
+    wrong = list(obstacles(command, user=user, remove=remove, is_image=is_image))
     for problem in wrong:
         typer.echo(f"{'warning' if is_image else 'stops'}  {problem}", err=True)
     if wrong and not (is_image or dry_run):
@@ -62,11 +62,11 @@ def install_service(
     socket_changed = write_files(files, dry_run)
     run_commands(commands(user=user, socket_changed=socket_changed), runs)
     if runs:
-        typer.echo(f"check  {answers(user=user)}")
+        typer.echo(f"check  {daemon_headline(user=user)}")
 
 
-def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
-    """Yield what prevents a change of the service, with the repair. is_image: for a disk image, only what it hides."""
+def obstacles(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iterator[str]:
+    """Yield what prevents a change of the service, with the repair. is_image: the files are for a disk image."""
     if not is_image and not BOOTED.is_dir():
         yield f"systemd is not running here ({BOOTED} is missing): start `jetsel serve` yourself, or use --prefix"
     if not is_image and not user and os.geteuid() != 0:
@@ -74,18 +74,18 @@ def problems(command: Path, *, user: bool, remove: bool, is_image: bool) -> Iter
     if not is_image and not user and PACKAGED.exists():
         yield f"the Debian package has installed {PACKAGED}: change it with `systemctl edit jetsel.service`"
     if not user and not remove:
-        yield from hidden(command)
+        yield from unreadable_paths(command)
 
 
-def hidden(command: Path) -> Iterator[str]:
+def unreadable_paths(command: Path) -> Iterator[str]:
     """Yield the paths of this installation that the service cannot read."""
     for path in dict.fromkeys((command, Path(sys.prefix), Path(sys.executable).resolve(), Path(__file__))):
-        if place := next((place for place in HIDDEN if path.is_relative_to(place)), None):
-            yield f"{path}: the service cannot read {place}: {IN_OPT}"
+        if place := next((place for place in HIDDEN_FOLDERS if path.is_relative_to(place)), None):
+            yield f"{path}: the service cannot read {place}: {INSTALL_IN_OPT}"
 
 
 def commands(*, user: bool, socket_changed: bool) -> list[str]:
-    """Return the commands to run after the files are written; a command that may fail starts with -, as in a unit.
+    """Return the shell commands to run after the files are written; - before one means that it may fail.
 
     The service is restarted, not only reloaded, because systemd 237 kills a running service that gains a watchdog
     (systemd issue 9467). The socket keeps running and holds requests meanwhile, unless its own unit has changed.
@@ -102,12 +102,12 @@ def commands(*, user: bool, socket_changed: bool) -> list[str]:
         f"-{systemctl} reset-failed jetsel.socket jetsel.service",  # the service may have reached its start limit
         f"{systemctl} start jetsel.socket",
         f"{systemctl} restart jetsel.service",
-        *([] if user else [f"-{systemctl} try-restart {unit}" for unit in BY_HAND]),
+        *([] if user else [f"-{systemctl} try-restart {unit}" for unit in OPTIONAL_UNITS]),
     ]
 
 
-def answers(*, user: bool) -> str:
-    """Return the headline of the daemon's status; raises JetselError if it does not answer."""
+def daemon_headline(*, user: bool) -> str:
+    """Return the first line of the new daemon's status; raises JetselError if it does not reply."""
     from jetsel.base.endpoint import SYSTEM_SOCKET, user_socket
     from jetsel.cli.status_text import headline
     from jetsel.client import Client
@@ -117,24 +117,25 @@ def answers(*, user: bool) -> str:
 
 
 def write_files(files: dict[Path, str], dry_run: bool) -> bool:
-    """Write the files that differ; return whether an existing socket unit has changed."""
+    """Write the files that differ, or with dry_run only print them; return whether an existing socket unit differs."""
     from jetsel.base.files import replace
 
-    before = {path: path.read_text(errors="replace") if path.exists() else None for path in files}
+    old_texts = {path: path.read_text(errors="replace") if path.exists() else None for path in files}
     for path, text in files.items():
-        typer.echo(f"{'keep  ' if before[path] == text else 'write '} {path}")
+        typer.echo(f"{'keep  ' if old_texts[path] == text else 'write '} {path}")
         if path.is_symlink():
             raise ConfigError(f"{path} is a symbolic link (systemctl mask makes one): remove it first")
-        if before[path] != text and not dry_run:
+        if old_texts[path] != text and not dry_run:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, text.encode())
-    return any(path.suffix == ".socket" and before[path] not in (None, text) for path, text in files.items())
+    return any(path.suffix == ".socket" and old_texts[path] not in (None, text) for path, text in files.items())
 
 
 def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
+    """Stop the units and remove the files; with runs=False only print that."""
     systemctl = "systemctl --user" if user else "systemctl"
-    by_hand = [] if user else [*BY_HAND, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
-    names = " ".join(["jetsel.socket", "jetsel.service", *by_hand])
+    optional_units = [] if user else [*OPTIONAL_UNITS, *(timer.name for timer in TIMERS.glob("jetsel-*.timer"))]
+    names = " ".join(["jetsel.socket", "jetsel.service", *optional_units])
     run_commands([f"-{systemctl} disable --now {names}"], runs)
     for path in files:
         typer.echo(f"remove {path}")
@@ -144,7 +145,7 @@ def _remove(files: Iterable[Path], *, user: bool, runs: bool) -> None:
 
 
 def run_commands(commands: list[str], runs: bool) -> None:
-    """Print each command and, if `runs`, run it; raises ServiceError if one fails that must not."""
+    """Print each command and, if `runs`, run it in a shell; raises ServiceError if one without - fails."""
     for line in commands:
         command = line.removeprefix("-")
         typer.echo(f"{'run   ' if runs else 'to run'} {command}")
@@ -158,32 +159,32 @@ def run_commands(commands: list[str], runs: bool) -> None:
             typer.echo(f"       this failed, which may be harmless: {words}")
 
 
-_IN_WHEEL = Path(__file__).parents[1] / "systemd_units"
-TEMPLATES = _IN_WHEEL if _IN_WHEEL.is_dir() else Path(__file__).parents[2] / "systemd"
+_WHEEL_TEMPLATES = Path(__file__).parents[1] / "systemd_units"
+TEMPLATES = _WHEEL_TEMPLATES if _WHEEL_TEMPLATES.is_dir() else Path(__file__).parents[2] / "systemd"
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 USER_UNITS = Path(".config/systemd/user")  # below the home directory; systemd.unit(5)
-PLACES = {
+OTHER_FOLDERS = {
     "sysusers.d": Path("/etc/sysusers.d"),
     "tmpfiles.d": Path("/etc/tmpfiles.d"),
     "udev": Path("/etc/udev/rules.d"),
     "grafana": Path("/usr/local/share/jetsel/grafana"),
 }
-"""Folder of the other files -> its target, the administrator's folder of sysusers.d(5), tmpfiles.d(5) or udev(7)."""
+"""Subfolder of TEMPLATES -> where its files are installed: see sysusers.d(5), tmpfiles.d(5) and udev(7)."""
 
 
 def system_files(executable: Path) -> dict[Path, str]:
-    """Return the text of each file of the system's service, by path; raises ConfigError, see `units`."""
+    """Return the text of each file of the machine's service, by its target path; raises ConfigError as `units` does."""
     files = units(TEMPLATES, SYSTEM_UNITS, executable)
-    for name, place in PLACES.items():
+    for name, place in OTHER_FOLDERS.items():
         files |= {place / path.name: path.read_text() for path in sorted((TEMPLATES / name).iterdir())}
     return files
 
 
 def units(folder: Path, place: Path, executable: Path) -> dict[Path, str]:
-    """Return the text of a folder's units with the command's path filled in, by target path in `place`.
+    """Return the text of each unit in a folder of templates, by its target path; executable: the command's path.
 
-    Raises ConfigError if a unit cannot contain the command's path.
+    place: folder for the units. Raises ConfigError if a unit cannot contain the command's path.
     """
     if not re.fullmatch(r"/[\w./+:@~-]+", str(executable), re.ASCII):
         raise ConfigError(f"{executable}: systemd would split this path: use only letters, digits and ._+:@~- in it")

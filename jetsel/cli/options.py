@@ -37,7 +37,7 @@ Endpoint = Annotated[
 
 
 def served_models(incomplete: str) -> list[str]:
-    """Return the running daemon's models that complete a name in a shell; none if no daemon answers."""
+    """Return the running daemon's models whose names begin so, for completion in a shell; none if no daemon replies."""
     from jetsel.client import Client
 
     try:
@@ -50,8 +50,7 @@ def served_models(incomplete: str) -> list[str]:
 
 OneModel = Annotated[str | None, typer.Option("--model", help="Run only this model.", autocompletion=served_models)]
 FamilyName = Annotated[
-    str | None,
-    typer.Option("--family", metavar="NAME", help="Model family (default: the configured one)."),
+    str | None, typer.Option("--family", metavar="NAME", help="Model family (default: the configured one).")
 ]
 AskedFamily = Annotated[str | None, typer.Option("--family", help="Model family (default: the daemon's).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
@@ -59,10 +58,7 @@ TimeoutMs = Annotated[float, typer.Option(min=1, help="Time limit of a call in m
 
 
 def emit(result: Any, as_json: bool, show: Callable[[], object] | str) -> None:
-    """Print a command's result: `result` as JSON, or else the text `show`, or call `show` to print it.
-
-    result: see `print_json`.
-    """
+    """Print a result as JSON if as_json, or else for people: the text `show`, or what the function `show` prints."""
     if as_json:
         print_json(result)
     elif isinstance(show, str):
@@ -72,7 +68,7 @@ def emit(result: Any, as_json: bool, show: Callable[[], object] | str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, unbuffered. value: plain values, structs or dataclasses."""
+    """Print a value as one line of JSON, and flush it. value: what msgspec encodes, structs and dataclasses too."""
     import msgspec
 
     print(msgspec.json.encode(value).decode(), flush=True)

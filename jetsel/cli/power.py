@@ -30,7 +30,7 @@ def section(config: Path | None, sysfs: Path | None) -> Power:
 
 
 def sensors(power: Power) -> FoundRails:
-    """Return the readable rails; raises PowerError if there is none, ConfigError for a wrong [power] key."""
+    """Open the board's power sensors, called rails. Raises PowerError if there is none, ConfigError for a wrong key."""
     from jetsel.base.errors import PowerError
     from jetsel.power.finding import check_board, find_rails
 
@@ -62,16 +62,16 @@ def _show_rails(snapshot: PowerReading) -> None:
     """Print a table with a row for each rail and one for the total, and which rails are not read."""
     from jetsel.cli.terminal import console, table
 
-    shown = table("rail", ">watts", ">volts", ">amps")
-    shown.title = snapshot.board or "a board that is not in the table"
+    rows = table("rail", ">watts", ">volts", ">amps")
+    rows.title = snapshot.board or "a board that is not in the table"
     for rail in snapshot.rails:
         volts, amps = ("-" if value is None else f"{value:.3f}" for value in (rail.volts, rail.amps))
-        shown.add_row(rail.name, f"{rail.watts:.3f}", volts, amps)
+        rows.add_row(rail.name, f"{rail.watts:.3f}", volts, amps)
     if snapshot.total_w is not None:
-        shown.add_row("total", f"{snapshot.total_w:.3f}", "-", "-", style="bold")
+        rows.add_row("total", f"{snapshot.total_w:.3f}", "-", "-", style="bold")
     total = f"the total is {' + '.join(snapshot.total_of)}" if snapshot.total_w is not None else "no total"
     out = console()
-    out.print(shown)
+    out.print(rows)
     for line in (total, *(f"not read: {rail.name}: {rail.reason}" for rail in snapshot.dropped)):
         out.print(line)
 

@@ -40,7 +40,7 @@ def top(
 
     client = Client(endpoint_of(endpoint, config), timeout_ms=5000.0, retry=False)  # a busy daemon replies late
     before, now, gone = None, client.status(), ""
-    with contextlib.suppress(KeyboardInterrupt), _screen() as show:
+    with contextlib.suppress(KeyboardInterrupt), _page_output() as show:
         seen_at = datetime.now()
         for number in itertools.count(1):
             show(page(before, now, f"{seen_at:%H:%M:%S}, every {interval:g} s", gone))
@@ -54,8 +54,8 @@ def top(
 
 
 @contextlib.contextmanager
-def _screen() -> Iterator[Callable[[Group], None]]:
-    """Give a function that shows a page: on the whole screen of a terminal, or else as a block of text."""
+def _page_output() -> Iterator[Callable[[Group], None]]:
+    """Yield a function that shows a page: on the whole screen of a terminal, or else as a block of text."""
     from rich.live import Live
 
     from jetsel.cli.terminal import console
@@ -71,9 +71,9 @@ def _screen() -> Iterator[Callable[[Group], None]]:
 
 
 def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = "") -> Group:
-    """Return the page with the last reply, and the load since the reply `before`.
+    """Return one page of `jetsel top`: the status `now`, with rates since the status `before`; None: since the start.
 
-    when: a note for the first line. gone: why the newest request failed, empty if it did not.
+    when: time of the status, for the first line. gone: why the daemon does not reply any more, empty if it does.
     """
     from rich.console import Group
     from rich.text import Text
@@ -87,14 +87,11 @@ def page(before: StatusReply | None, now: StatusReply, when: str, gone: str = ""
     return Group(*lines, *map(Text, details(now, before)))
 
 
-LOOK_S = 0.1  # between two checks whether the daemon still runs
+CHECK_INTERVAL_S = 0.1  # between two checks whether the daemon still runs
 
 
 def status(
-    json: Json = False,
-    config: DaemonConfig = None,
-    endpoint: Endpoint = None,
-    timeout_ms: TimeoutMs = 5000,
+    json: Json = False, config: DaemonConfig = None, endpoint: Endpoint = None, timeout_ms: TimeoutMs = 5000
 ) -> None:
     """Show what the daemon serves, and its state."""
     from jetsel.client import Client
@@ -109,8 +106,8 @@ def _show(reply: StatusReply) -> None:
     from jetsel.cli.terminal import console
 
     out = console()
-    for part in (headline(reply), *details(reply)):
-        out.print(part)
+    for line in (headline(reply), *details(reply)):
+        out.print(line)
 
 
 def reload(
@@ -132,25 +129,25 @@ def reload(
     from jetsel.client import Client
 
     if daemon_pid is not None:
-        threading.Thread(target=_end_with, args=(daemon_pid,), daemon=True).start()
+        threading.Thread(target=_exit_with_process, args=(daemon_pid,), daemon=True).start()
     with Client(endpoint_of(endpoint, config), timeout_ms=timeout_ms) as client:
         changed = client.reload().changed
     typer.echo("reloaded; " + (f"changed: {', '.join(changed)}" if changed else "nothing changed"))
 
 
-def _end_with(process: int) -> None:
-    """Exit when the process has ended.
+def _exit_with_process(pid: int) -> None:
+    """Wait until the process with this id has ended, and then end this process too.
 
     If the daemon dies during ExecReload=, this command would wait on systemd's socket for the next daemon, and systemd
     would wait for this command before it starts the next daemon.
     """
     while True:
         try:
-            os.kill(process, 0)
+            os.kill(pid, 0)  # sends no signal, but checks that it exists
         except ProcessLookupError:
             break
         except PermissionError:
             pass  # the process runs as another user
-        time.sleep(LOOK_S)
+        time.sleep(CHECK_INTERVAL_S)
     typer.echo("jetsel: the daemon ended during the reload; the next one reads everything as it starts", err=True)
     os._exit(1)  # works in any thread, and does not wait for the client

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jetsel.wire.status import EdgeServerStatus, EdgeStatus, FamilyStatus, FrontStatus, ModelStatus, QueueStatus
 
 STAGES = ("queue", "decode", "features", "choice", "waiting", "input", "inference")  # in the order of a request
-SHARES = (0.5, 0.95, 0.99)  # percentiles of the latency
+PERCENTILES = (0.5, 0.95, 0.99)  # of the latency
 
 
 def headline(reply: StatusReply) -> str:
@@ -26,7 +26,7 @@ def headline(reply: StatusReply) -> str:
 
 
 def details(reply: StatusReply, before: StatusReply | None = None) -> Iterator[str]:
-    """Yield the lines below the headline. before: an earlier status of this daemon, from which load is counted."""
+    """Yield the lines below the headline. before: an earlier status, since which rates are counted; None: the start."""
     if reply.endpoints:
         yield f"listens on {', '.join(reply.endpoints)}; configured by {reply.config or 'its defaults alone'}"
     yield from load_lines(reply, before)
@@ -39,13 +39,14 @@ def details(reply: StatusReply, before: StatusReply | None = None) -> Iterator[s
 
 
 def load_lines(reply: StatusReply, before: StatusReply | None = None) -> list[str]:
-    """Return requests, rate, queue and latencies; rate and latencies are since `before`, or since the start."""
+    """Return lines about requests, queue and latencies; rate and latencies are since `before`, or since the start."""
     lost = f"; {reply.lost_replies:,} replies lost to clients that do not read" if reply.lost_replies else ""
-    lines = [f"requests: {outcomes(reply.requests)}{lost}", *_rate(reply, before), _queue(reply.queue)]
-    return [*lines, *_latency(reply.answers, {} if before is None else before.answers.stages)]
+    lines = [f"requests: {outcomes(reply.requests)}{lost}", *_rate_line(reply, before), _queue_line(reply.queue)]
+    return [*lines, *_latency_lines(reply.answers, {} if before is None else before.answers.stages)]
 
 
-def _rate(now: StatusReply, before: StatusReply | None) -> list[str]:
+def _rate_line(now: StatusReply, before: StatusReply | None) -> list[str]:
+    """Return a line with the requests per second by outcome; none if the times are unknown."""
     now_s, then_s = now.uptime_s, before.uptime_s if before else 0.0
     if now_s is None or then_s is None:
         return []
@@ -56,18 +57,20 @@ def _rate(now: StatusReply, before: StatusReply | None) -> list[str]:
     return [f"rate: {sum(rates.values()):.1f} requests/s {since}{': ' * bool(ended)}{ended}"]
 
 
-def _queue(queue: QueueStatus) -> str:
+def _queue_line(queue: QueueStatus) -> str:
     total = None if queue.waiting is None or queue.working is None else queue.waiting + queue.working
     return f"queue: {count(total)} of {count(queue.most_requests)} requests, {count(queue.waiting)} waiting"
 
 
-def _latency(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
-    """Return percentiles of the latency, and its means by stage; nothing without answers."""
-    times = {stage: one.since(before.get(stage)) for stage, one in answers.stages.items()}
+def _latency_lines(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
+    """Return a line with percentiles of the latency, and one with its mean by stage; none if there were no answers."""
+    times = {stage: histogram.since(before.get(stage)) for stage, histogram in answers.stages.items()}
     number = sum(times["total"].counts) if "total" in times else 0
     if not number:
         return []
-    within = [f"{share:.0%} within {milliseconds(answers.percentile_ms(times['total'], share))} ms" for share in SHARES]
+    within = [
+        f"{part:.0%} within {milliseconds(answers.percentile_ms(times['total'], part))} ms" for part in PERCENTILES
+    ]
     means = [(stage, (times[stage].sum_ms or 0.0) / number) for stage in STAGES if stage in times]
     return [
         f"latency: {', '.join(within)}",
@@ -76,12 +79,12 @@ def _latency(answers: AnswerCounts, before: dict[str, Histogram]) -> list[str]:
 
 
 def family_lines(family: FamilyStatus) -> list[str]:
-    """Return a family's policy, fallback, calibration and models."""
+    """Return lines about a family: its policy, fallback, calibration, drift and models."""
     saves = "" if family.objective is None else f" (to save {family.objective})"
-    deciding = f"policy: {family.default_policy} ({family.because})"
-    lines = [f"family {family.name}: {count(family.classes)} classes; {deciding}"]
+    policy = f"policy: {family.default_policy} ({family.because})"
+    lines = [f"family {family.name}: {count(family.classes)} classes; {policy}"]
     if family.front is not None:
-        lines += _operating_point(family.front)
+        lines += _operating_point_line(family.front)
     lines.append(
         f"  fallback if in doubt: {family.fallback or 'refuse'}; calibration: {family.calibration or 'none'}{saves}"
     )
@@ -91,7 +94,7 @@ def family_lines(family: FamilyStatus) -> list[str]:
     if family.drift is not None:
         changed = family.drift.hint or family.drift.reason or f"none in {count(family.drift.photographs)} images"
         lines.append(f"  drift: {changed}")
-    return lines + _models(family.models) + not_calibrated(family.not_calibrated, family.name)
+    return lines + _model_lines(family.models) + not_calibrated(family.not_calibrated, family.name)
 
 
 def not_calibrated(models: Sequence[str], family: str) -> list[str]:
@@ -100,50 +103,53 @@ def not_calibrated(models: Sequence[str], family: str) -> list[str]:
     return [f"  not calibrated: {', '.join(models)}: {repair}"] if models else []
 
 
-def _operating_point(front: FrontStatus) -> list[str]:
-    """Return a line with the operating point of the last request, and how long the cheapest one has been in use."""
+def _operating_point_line(front: FrontStatus) -> list[str]:
+    """Return a line with the operating point in use: one of several policies that trade accuracy for time."""
     if len(front.points) < 2:
         return []
     cheapest = f"; the cheapest is in use for {duration(front.cheapest_s)}" if front.cheapest_s else ""
     return [f"  operating point: {front.last or 'none yet'}{cheapest}"]
 
 
-def _models(models: list[ModelStatus]) -> list[str]:
+def _model_lines(models: list[ModelStatus]) -> list[str]:
     """Return one line for the models in each state and backend, and one for each unavailable model."""
     groups: dict[str, list[str]] = {}
-    for one in models:
-        if one.state != "unavailable":
-            runs = f" ({one.runs:,} run{'s' * (one.runs != 1)})" if one.runs else ""
-            groups.setdefault(f"{one.state or '-'} on {one.backend or '-'}", []).append(one.name + runs)
+    for model in models:
+        if model.state != "unavailable":
+            runs = f" ({model.runs:,} run{'s' * (model.runs != 1)})" if model.runs else ""
+            groups.setdefault(f"{model.state or '-'} on {model.backend or '-'}", []).append(model.name + runs)
     lines = [f"  {state}: {', '.join(names)}" for state, names in groups.items()]
     return lines + [f"  {one.name} is unavailable: {one.reason}" for one in models if one.state == "unavailable"]
 
 
 def edge_lines(edge: EdgeStatus) -> list[str]:
     """Return the state of the edge server in use and of the others, and the unavailable remote models."""
-    lines = [f"edge: {_server(edge)}"]
-    lines += [f"  not in use: {_server(one)}" for one in edge.servers if one.url != edge.url]
-    return lines + [f"  {one.name} ({one.remote}): {one.reason}" for one in edge.models if one.reason is not None]
+    lines = [f"edge: {_edge_server(edge)}"]
+    lines += [f"  not in use: {_edge_server(server)}" for server in edge.servers if server.url != edge.url]
+    unavailable = [model for model in edge.models if model.reason is not None]
+    return lines + [f"  {model.name} ({model.remote}): {model.reason}" for model in unavailable]
 
 
-def _server(server: EdgeStatus | EdgeServerStatus) -> str:
-    way = "" if server.network_ms is None else f": {milliseconds(server.network_ms)} ms round trip"
+def _edge_server(server: EdgeStatus | EdgeServerStatus) -> str:
+    """Return whether an edge server is available, its network time, and the outcomes of its runs."""
+    round_trip = "" if server.network_ms is None else f": {milliseconds(server.network_ms)} ms round trip"
     state = "can be asked" if server.reason is None else f"is away ({server.reason})"
-    return f"{server.url} {state}{way}; runs: {outcomes(server.runs)}"
+    return f"{server.url} {state}{round_trip}; runs: {outcomes(server.runs)}"
 
 
 def power_lines(power: PowerStatus) -> list[str]:
     """Return the board's power, the power budget, and how good the energy estimates are."""
-    lines = [_total(power), *(f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped)]
+    lines = [_board_power(power), *(f"  rail {rail.name} is not read: {rail.reason}" for rail in power.dropped)]
     if power.idle_reason not in (None, power.reason):
         lines.append(f"  energy above idle is not measured: {power.idle_reason}")
     if power.budget is not None:
         lines.append(f"power budget: {figure(power.budget.budget_w)} W; it {power.budget.state}")
     lines += [f"outside the conditions of the calibration: {reason}" for reason in power.out_of_conditions]
-    return lines + _judged(power.judged)
+    return lines + _energy_estimates(power.judged)
 
 
-def _total(power: PowerStatus) -> str:
+def _board_power(power: PowerStatus) -> str:
+    """Return a line with the board's power now, on average and idle, in W, or why it is not measured."""
     mode = "" if power.power_mode is None else f"; power mode {power.power_mode}"
     if power.reason is not None:
         return f"power: not measured: {power.reason}{mode}"
@@ -152,8 +158,8 @@ def _total(power: PowerStatus) -> str:
     return f"power: {words or 'not known now'} ({' + '.join(power.total_of)}){mode}"
 
 
-def _judged(estimates: EstimatesJudged) -> list[str]:
-    """Return the measured energy, compared with the sum of the estimates."""
+def _energy_estimates(estimates: EstimatesJudged) -> list[str]:
+    """Return a line with the energy above idle, as measured and as the answers estimated it; none if neither is."""
     if estimates.measured_j is None and not estimates.answers:
         return []
     error = "" if estimates.measured_half_j is None else f" ± {figure(estimates.measured_half_j)}"
@@ -171,7 +177,7 @@ def _judged(estimates: EstimatesJudged) -> list[str]:
 
 
 def fault_lines(reply: StatusReply) -> list[str]:
-    """Return the faults: a rejected reload, engine hosts that ended, and skipped models."""
+    """Return a line for each fault: a rejected reload, an engine's process that ended, a file that is left out."""
     lines, last = [], reply.last_reload
     if last is not None and last.refused is not None:
         lines.append(f"the last reload, {duration(last.ago_s)} ago, was rejected: {last.refused}")

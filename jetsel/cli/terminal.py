@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from jetsel.calibrate.record.workers import RecordingPlan
     from jetsel.calibrate.report import Listing
 
-
 WIDTH_IN_A_FILE = 100_000  # columns, so that lines with long paths stay whole in a pipe
 
 
 def console() -> Console:
-    """Return a console for standard output without markup, with a fixed width if it is no terminal."""
+    """Return a console for standard output that prints texts as they are, and does not wrap lines in a file or pipe."""
     out = Console(highlight=False, emoji=False, markup=False)
     return out if out.is_terminal else Console(highlight=False, emoji=False, markup=False, width=WIDTH_IN_A_FILE)
 
@@ -61,10 +60,10 @@ PHASES = {
 LINE_EVERY_S = 10.0  # between lines of progress if the output is no terminal
 
 
-class _Line(NamedTuple):
-    """The last line of progress. from_done: number of steps that were done when the phase `what` began."""
+class _PrintedStep(NamedTuple):
+    """The last printed progress. from_done: number of steps that were done when its phase began."""
 
-    what: str
+    phase: str
     began_s: float
     printed_s: float
     from_done: int
@@ -75,7 +74,7 @@ def _duration(seconds: float) -> str:
 
 
 class ProgressOutput:
-    """Shows progress on standard error, as bars on a terminal or else as lines; a context manager. quiet: nothing."""
+    """Shows a command's progress on standard error, as bars on a terminal or else as lines. quiet: print nothing."""
 
     def __init__(self, *, quiet: bool) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -84,9 +83,9 @@ class ProgressOutput:
         name = TextColumn("{task.description}", markup=False)
         columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._bars = Progress(*columns, console=self._console, disable=quiet)
-        self._tasks: dict[str, TaskID] = {}
-        self._stopped = "stopped"
-        self._line = _Line("", 0.0, 0.0, 0)
+        self._tasks: dict[str, TaskID] = {}  # the bars by phase
+        self._stopped = "stopped"  # what is printed after Ctrl-C
+        self._line = _PrintedStep("", 0.0, 0.0, 0)
 
     def __enter__(self) -> ProgressOutput:
         return self
@@ -104,15 +103,15 @@ class ProgressOutput:
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
-        """Give an event that Ctrl-C sets, so that recorded results are written before the command ends."""
+        """Yield an event that Ctrl-C sets, so that recorded results are written before the command ends."""
         stop = threading.Event()
-        before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+        old_handler = signal.signal(signal.SIGINT, lambda *_: stop.set())
         try:
             yield stop
         finally:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, old_handler)
 
-    def recorded(self, job: RecordingJob, loaded: LoadedRecording) -> None:
+    def print_recording(self, job: RecordingJob, loaded: LoadedRecording) -> None:
         """Print a summary of the recording, with warnings."""
         from jetsel.calibrate.listing import left_out_lines
         from jetsel.calibrate.record.classes import remarks
@@ -129,13 +128,13 @@ class ProgressOutput:
         lines += [] if loaded.labels_from is not None else [f"note: {line}" for line in remarks(loaded, job.family)]
         self._console.print("\n".join(lines), soft_wrap=True)
 
-    def plan(self, plan: RecordingPlan) -> None:
+    def print_plan(self, plan: RecordingPlan) -> None:
         """Print the size of the recording to make, and about how long it takes."""
-        takes = _duration(plan.estimated_s)
-        self._console.print(f"{plan.images} images, {plan.models} models: about {takes}; Ctrl-C stops, nothing is lost")
+        size = f"{plan.images} images, {plan.models} models"
+        self._console.print(f"{size}: about {_duration(plan.estimated_s)}; Ctrl-C stops, nothing is lost")
 
     def step(self, what: str, done: int, total: int) -> None:
-        """Show the progress of one phase. what: name of the phase."""
+        """Show that `done` of `total` steps of a phase are complete. what: the phase, a key of PHASES or a text."""
         if not self._console.is_terminal:
             self._print_step(PHASES.get(what, what), done, total)
             return
@@ -146,16 +145,16 @@ class ProgressOutput:
             self._tasks[what] = self._bars.add_task(PHASES.get(what, what), total=total)
         self._bars.update(self._tasks[what], completed=done, total=total)
 
-    def _print_step(self, what: str, done: int, total: int) -> None:
+    def _print_step(self, phase: str, done: int, total: int) -> None:
         """Print a line when a phase begins, and then every LINE_EVERY_S."""
         now_s = time.monotonic()
-        if what != self._line.what:
-            self._line = _Line(what, now_s, now_s, done)
-            self._console.print(what)
+        if phase != self._line.phase:
+            self._line = _PrintedStep(phase, now_s, now_s, done)
+            self._console.print(phase)
         elif now_s - self._line.printed_s >= LINE_EVERY_S and done:
             left_s = (now_s - self._line.began_s) / max(1, done - self._line.from_done) * (total - done)
             self._line = self._line._replace(printed_s=now_s)
-            self._console.print(f"{what}: {done} of {total}, about {_duration(left_s)} left")
+            self._console.print(f"{phase}: {done} of {total}, about {_duration(left_s)} left")
 
     def _complete(self) -> None:
         """Fill all bars: phases follow each other, so earlier ones are complete."""
@@ -167,7 +166,7 @@ MOST_ROWS = 11  # of a calibration's table, which then takes 15 lines with title
 
 
 def outcome_table(findings: Findings) -> list[Table | str]:
-    """Return the first table of the report, and a note on how many single models it leaves out."""
+    """Return the policies' results as a caption, a table, and a note if the table leaves out single models."""
     from jetsel.calibrate.report.overview import compared_results, overview, statuses, without_dominated
 
     results, marks = compared_results(findings), statuses(findings)
@@ -179,18 +178,18 @@ def outcome_table(findings: Findings) -> list[Table | str]:
 
 
 def listing_lines(listing: Listing) -> list[Table | str]:
-    """Return a caption and its table for a terminal; a highlighted row has the reason behind its name."""
-    first, *others = listing.columns
-    shown = table(first, *(f">{column}" for column in others))
-    shown.show_edge = False
+    """Return the caption and the table of a report's listing; a marked row has its mark behind its name."""
+    name_column, *number_columns = listing.columns
+    rows = table(name_column, *(f">{column}" for column in number_columns))
+    rows.show_edge = False
     for name, *cells in listing.rows:
         mark = listing.marks.get(name)
-        shown.add_row(f"{name} ({mark})" if mark else name, *cells)
-    return [listing.caption, shown]
+        rows.add_row(f"{name} ({mark})" if mark else name, *cells)
+    return [listing.caption, rows]
 
 
-def in_words(findings: Findings) -> list[str]:
-    """Return sentences about the premodel's gain, the promises, and the doubtful labels."""
+def result_sentences(findings: Findings) -> list[str]:
+    """Return sentences about the gain by choosing models from image features, promised error rates, and odd labels."""
     from jetsel.calibrate.judge.words import premodel_in_words, promises_in_words
 
     chain, doubtful = findings.comparison.chain, findings.doubtful
@@ -207,12 +206,12 @@ def in_words(findings: Findings) -> list[str]:
 
 
 def promises_table(checks: Sequence[PromiseCheck]) -> Table:
-    """Return a table with a row for each checked promise."""
-    shown = table(">wrong at most %", ">answered %", ">wrong %", ">95 % interval", "promise")
-    for one in checks:
-        ends = one.wrong_interval
+    """Return a table with a row for each promise (a maximum error rate), and whether new images kept it."""
+    rows = table(">wrong at most %", ">answered %", ">wrong %", ">95 % interval", "promise")
+    for check in checks:
+        ends = check.wrong_interval
         interval = "-" if ends is None else f"{100 * ends.low:.1f} to {100 * ends.high:.1f}"
-        wrong = "-" if one.wrong is None else f"{100 * one.wrong:.1f}"
-        verdict = {True: "kept", False: "broken", None: "too few images to tell"}[one.is_kept]
-        shown.add_row(f"{100 * one.wrong_at_most:g}", f"{100 * one.answered:.1f}", wrong, interval, verdict)
-    return shown
+        wrong = "-" if check.wrong is None else f"{100 * check.wrong:.1f}"
+        verdict = {True: "kept", False: "broken", None: "too few images to tell"}[check.is_kept]
+        rows.add_row(f"{100 * check.wrong_at_most:g}", f"{100 * check.answered:.1f}", wrong, interval, verdict)
+    return rows

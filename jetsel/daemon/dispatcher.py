@@ -60,7 +60,7 @@ def _unload(queue: ModelQueue, since_s: float) -> bool:
     engine = queue.engine
     if not isinstance(engine, OnDemandEngine) or queue.waiting:
         return False
-    if max(engine.loaded_s, queue.times.run.seen_s) > since_s:  # the watchdog's probe does not count
+    if max(engine.loaded_s, queue.times.run_time.last_added_s) > since_s:  # the watchdog's probe does not count
         return False
     return engine.unload()
 

@@ -25,7 +25,7 @@ from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
 from jetsel.policies.with_edge import deadline_policy, requirements_policy
 from jetsel.runtime import Driver, ModelQueue, Timers
-from jetsel.runtime.forecast import seed
+from jetsel.runtime.forecast import set_priors
 from jetsel.site.calibration_in_use import CalibrationInUse
 from jetsel.site.configured import ConfiguredFamily, Defaults
 from jetsel.zoo import Family, Model, verify
@@ -183,7 +183,7 @@ def serve_family(
     queues = {name: ModelQueue(name, None, temperatures.get(name, 1.0)) for name in models}
     remote = {} if edge is None else edge_runners(config, family, edge)
     queues |= {name: ModelQueue(name, None, runner=runner) for name, runner in remote.items()}
-    seed(queues, calibration)
+    set_priors(queues, calibration)
     unknown = in_use.unknown(models)
     # If the calibration covers some of the models on this device, only these count.
     model_sets = [name for name in models if name not in unknown] or list(models), list(remote)

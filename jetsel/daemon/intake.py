@@ -53,7 +53,7 @@ class Intake:
             target_ms = None if front is None else snapshot.config.policy.latency_target_ms
             limit_ms = request.deadline_ms if target_ms is None else target_ms
             candidates = [policy] if front is None else [point.policy for point in front.points]
-            least_models_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.floor_ms(*candidates)
+            least_models_ms, loading_ms = (0.0, 0.0) if limit_ms is None else family.driver.least_times_ms(*candidates)
             client, data = message.sender.name, message.frames[1]
             self._admission.check(
                 Load(client, data.nbytes, 0)

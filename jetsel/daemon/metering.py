@@ -80,7 +80,7 @@ class Metering:
         self._mj_per_kb = config.edge.mj_per_kb
         self.budget.set_limit(config.power.budget_w)
         for family in families.values():
-            family.driver.shared.unused = partial(self.add_unused, family)
+            family.driver.shared.on_unused_result = partial(self.add_unused, family)
         calibrated = {name: family.in_use.calibration for name, family in families.items()}
         calibrated_under = {name: restore_facts(made.machine) for name, made in calibrated.items() if made is not None}
         self._calibrated_under = {

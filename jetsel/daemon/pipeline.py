@@ -27,7 +27,7 @@ from jetsel.policies import Decision
 from jetsel.policies.policy import Outlook
 from jetsel.policies.requirements import Requirements
 from jetsel.runtime import Driver, RequestRun
-from jetsel.runtime.forecast import ANYTHING, Allowance, load_for_the_next, outlook
+from jetsel.runtime.forecast import UNLIMITED, Allowance, load_for_later_requests, outlook
 from jetsel.runtime.model_queue import SentImage
 from jetsel.wire import (
     MAX_JSON_BYTES,
@@ -107,7 +107,7 @@ class Pipeline:
         """Start one job and return its run; None if that failed, after the failure has been sent."""
         try:
             is_timed = job.front is not None or job.deadline_s is not None
-            return self.start(job, self._allowance(job) if is_timed else ANYTHING)
+            return self.start(job, self._allowance(job) if is_timed else UNLIMITED)
         except Exception as error:  # a defect that one image shows must not stop the next
             self._finish(job, error)
             return None
@@ -121,7 +121,7 @@ class Pipeline:
         return Allowance(models_ms, self.metering.budget.allowed_mj)
 
     @staticmethod
-    def start(job: Job, allowed: Allowance = ANYTHING) -> RequestRun:
+    def start(job: Job, allowed: Allowance = UNLIMITED) -> RequestRun:
         """Decode the image, forecast times, choose the operating point, compute its features, and begin the policy."""
         began_s = time.monotonic()
         photograph = job.photograph = job.decode()
@@ -144,7 +144,7 @@ class Pipeline:
 
     def _run_models(self, driver: Driver, *runs: RequestRun) -> None:
         """Run models for these runs and for waiting ones, as far as engines are free; reply to runs that ended."""
-        for run in driver.carry(*runs):
+        for run in driver.continue_runs(*runs):
             assert isinstance(run.request, Job)
             self._finish(run.request, None)
 
@@ -248,7 +248,7 @@ def _forecast(job: Job, photograph: image.Photograph, allowed: Allowance) -> Out
     size_px, file_bytes = (photograph.width_px, photograph.height_px), None if file is None else len(file)
     sent = SentImage(size_px, file_bytes, job.message.on_device)
     forecast = outlook(queues, math.inf if target_s is None else target_s, time.monotonic(), sent, allowed)
-    load_for_the_next(queues, job.policy.models, forecast)
+    load_for_later_requests(queues, job.policy.models, forecast)
     return forecast
 
 

@@ -21,7 +21,7 @@ from jetsel.image import InputSpec, jpeg, model_input, smaller_size
 from jetsel.policies import Prediction
 from jetsel.policies.deadline import EDGE, REDUCED
 from jetsel.runtime import RequestRun
-from jetsel.runtime.model_queue import Arrived, RemoteForecast, SentImage, predict
+from jetsel.runtime.model_queue import RemoteForecast, ResultCallback, SentImage, predict
 from jetsel.runtime.request_run import Request
 from jetsel.zoo import Family, Labels
 
@@ -49,7 +49,7 @@ class EdgeRunner:
         """Return why the model cannot run now, None if it can."""
         return self.edge.unavailable(self.name)
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+    def submit(self, model: str, run: RequestRun, arrived: ResultCallback) -> Callable[[], None]:
         """Send the request's image to the edge server; return a function that cancels. arrived: gets the result."""
 
         def deliver(result: AskResult | JetselError) -> None:
@@ -70,13 +70,14 @@ class EdgeRunner:
             return EdgePayload(bytes(request.file))
         return EdgePayload(jpeg(request.photograph.bgr, self.shorter_px))
 
-    def expected(self, sent: SentImage, now_s: float) -> RemoteForecast:
+    def forecast(self, sent: SentImage, now_s: float) -> RemoteForecast:
         """Return the expected times and traffic of a run for this image: a smaller file takes less network time."""
         server = self.edge.server(self.name)
         sent_bytes = self.bytes_for(*sent.size_px, sent.file_bytes) + OVERHEAD_BYTES
         received_bytes = server.answers_bytes.get(self.name)
         traffic_kb = None if received_bytes is None else (sent_bytes + received_bytes) / 1e3
-        return RemoteForecast(server.times[self.name].at(now_s), server.link.estimate(sent_bytes), traffic_kb)
+        run_ms = server.times[self.name].mean_and_sd_ms(now_s)
+        return RemoteForecast(run_ms, server.link.estimate(sent_bytes), traffic_kb)
 
     def bytes_for(self, width_px: int, height_px: int, file_bytes: int | None) -> int:
         """Return the expected number of bytes to send for an image. file_bytes: its size, None if it came as pixels."""

@@ -139,7 +139,7 @@ class EdgeServer:
 
     def model_status(self, model: str) -> EdgeModelStatus:
         """Return the state of one of its models for `jetsel status`."""
-        mean_ms, _ = self.times[model].at(self._now()) or (None, None)
+        mean_ms, _ = self.times[model].mean_and_sd_ms(self._now()) or (None, None)
         return EdgeModelStatus(model, self._remotes[model].name, self.unavailable(model), mean_ms)
 
 
@@ -189,5 +189,5 @@ class EdgeServers:
 
 def _expected_ms(server: EdgeServer) -> float:
     """Return the expected total time of an image of usual size in ms; infinite if unknown."""
-    estimate = server.usual_time.at(time.monotonic())
+    estimate = server.usual_time.mean_and_sd_ms(time.monotonic())
     return math.inf if estimate is None else estimate[0]

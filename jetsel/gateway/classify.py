@@ -12,18 +12,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jetsel.base.errors import BadImageError, BadRequestError, did_you_mean
-from jetsel.gateway.errors import body_of
+from jetsel.gateway.errors import error_body
 from jetsel.gateway.sender import AnswerOptions, Sender
 from jetsel.wire import Answer
 
-FROM_CURL = "application/x-www-form-urlencoded"
-RAW = ("image/*", "application/octet-stream", "binary/octet-stream", FROM_CURL)
-"""Content types of a body that is the image itself; curl sends the last one with --data-binary."""
+FROM_CURL = "application/x-www-form-urlencoded"  # which curl sends with -d and --data-binary
+RAW = ("image/*", "application/octet-stream", "binary/octet-stream", FROM_CURL)  # types of a body that is the image
 EXAMPLE = "curl -F image=@cat.jpg -F top_k=3"
 
 
 class Query(AnswerOptions, frozen=True):
-    """Fields of the query or the form beside the image."""
+    """Options of a request, from the query or the form. family: None for the default one; model: None for any."""
 
     family: str | None = None
     model: str | None = None
@@ -33,49 +32,48 @@ class Query(AnswerOptions, frozen=True):
 OPTIONS = Query.__struct_fields__
 
 
-async def classified(sender: Sender, request: Request) -> Response:
-    """Answer one POST to /classify."""
-    image, fields = await _sent(request)
-    query = _read([*request.query_params.multi_items(), *fields])
+async def answer_classify(sender: Sender, request: Request) -> Response:
+    """Answer a POST to /classify with the daemon's answer as JSON, or with each box's answer or error in `answers`."""
+    image, fields = await _image_and_fields(request)
+    query = _parse_query([*request.query_params.multi_items(), *fields])
     try:
         outcomes = await sender.classify(image, query, family=query.family, model=query.model, explain=query.explain)
     except BadImageError as error:
         if not request.headers.get("content-type", "").startswith(FROM_CURL):
             raise
         raise BadImageError(f"{error}; curl's -d changes a file: use --data-binary") from None
-    rows = [one if isinstance(one, Answer) else body_of(one) for one in outcomes]
+    rows = [outcome if isinstance(outcome, Answer) else error_body(outcome) for outcome in outcomes]
     body = msgspec.json.encode(rows[0] if query.boxes is None else {"answers": rows})
     return Response(body, media_type="application/json")
 
 
-def by_name(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str, str]:
-    """Return values by name; raises BadRequestError for unknown names, empty values, and contradictory ones."""
-    given: dict[str, str] = {}
+def unique_values(pairs: Iterable[tuple[str, str]], fields: Sequence[str]) -> dict[str, str]:
+    """Return the values by name; raises BadRequestError for a name not in `fields`, an empty value, or two values."""
+    values: dict[str, str] = {}
     for name, value in pairs:
         if name not in fields:
             meant = did_you_mean(name[:80], fields)
             raise BadRequestError(f"{name[:80]!r} is no option here{meant}: the options are {', '.join(fields)}")
         if not value:
             raise BadRequestError(f"{name} is empty: give a value, or leave it out")
-        if given.setdefault(name, value) != value:
-            raise BadRequestError(f"{name} is {given[name][:80]!r} and {value[:80]!r}: give it once")
-    return given
+        if values.setdefault(name, value) != value:
+            raise BadRequestError(f"{name} is {values[name][:80]!r} and {value[:80]!r}: give it once")
+    return values
 
 
-def _read(pairs: Iterable[tuple[str, str]]) -> Query:
-    """Return the fields of the query and the form together; raises BadRequestError."""
-    given = by_name(pairs, OPTIONS)
+def _parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
+    """Return the options from the pairs of name and value in the query and the form; raises BadRequestError."""
     try:
-        return msgspec.convert(given, Query, strict=False)
+        return msgspec.convert(unique_values(pairs, OPTIONS), Query, strict=False)
     except msgspec.ValidationError as error:
         raise BadRequestError(str(error).replace("`$.", "`")) from None
 
 
-async def _sent(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
-    """Return the image, and the other fields of a form; raises BadRequestError."""
+async def _image_and_fields(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+    """Return the image's bytes, and name and value of a form's other fields; raises BadRequestError."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
-        return await _form(request)
+        return await _read_form(request)
     if not kind or kind.startswith("image/") or kind in RAW:
         return await request.body(), []
     raise BadRequestError(
@@ -84,8 +82,8 @@ async def _sent(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
     )
 
 
-async def _form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
-    """Return a form's only image, under any name, and its other fields; raises BadRequestError."""
+async def _read_form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+    """Return a form's only file, under any name, and name and value of its other fields; raises BadRequestError."""
     images: list[bytes] = []
     fields: list[tuple[str, str]] = []
     try:

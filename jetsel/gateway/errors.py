@@ -24,12 +24,12 @@ CODES = {
 _STATUS = {code: status for status, codes in CODES.items() for code in codes}
 
 
-def body_of(error: JetselError) -> dict[str, Any]:
-    """Return the body of an error: `error` for the Open Inference Protocol, `code` and `retry` of the daemon."""
+def error_body(error: JetselError) -> dict[str, Any]:
+    """Return an error as a JSON object: `error` for the Open Inference Protocol; `code` and `retry` of the daemon."""
     return {"error": str(error), "code": error.code, "retry": error.retry}
 
 
-async def refused(_: Request, error: Exception) -> Response:
-    """Answer a request with a JetselError."""
+async def error_response(_: Request, error: Exception) -> Response:
+    """Return the reply to a request that a JetselError ended; starlette calls this handler."""
     assert isinstance(error, JetselError)
-    return JSONResponse(body_of(error), _STATUS.get(error.code, 500), {"Retry-After": "1"} if error.retry else None)
+    return JSONResponse(error_body(error), _STATUS.get(error.code, 500), {"Retry-After": "1"} if error.retry else None)

@@ -16,28 +16,28 @@ from jetsel.gateway import tensors
 from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.wire import Answer
 
-LENGTH = "Inference-Header-Content-Length"
+JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
 MODEL_PATHS = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
 LARGE_BYTES = 1_000_000  # size of a body above which it is read in a thread, because that takes milliseconds
 
 
 def reply(body: bytes, json_bytes: int | None) -> Response:
-    """Return the reply to an inference. json_bytes: length of its JSON if binary tensors follow, else None."""
+    """Return an HTTP reply with this body. json_bytes: length of its JSON if binary tensors follow, else None."""
     if json_bytes is None:
         return Response(body, media_type="application/json")
-    return Response(body, headers={LENGTH: str(json_bytes)}, media_type="application/octet-stream")
+    return Response(body, headers={JSON_LENGTH_HEADER: str(json_bytes)}, media_type="application/octet-stream")
 
 
 def json_bytes_of(request: Request) -> int | None:
-    """Return the length of a body's JSON, None if all of it is JSON; raises BadRequestError."""
-    length = request.headers.get(LENGTH)
+    """Return the length of the JSON before binary tensors in a body, None if it is all JSON; raises BadRequestError."""
+    length = request.headers.get(JSON_LENGTH_HEADER)
     if length is not None and not (length.isascii() and length.isdecimal() and len(length) < 12):
-        raise BadRequestError(f"{LENGTH}: {length[:12]}: it must be the number of bytes of the JSON")
+        raise BadRequestError(f"{JSON_LENGTH_HEADER}: {length[:12]}: it must be the number of bytes of the JSON")
     return None if length is None else int(length)
 
 
 class InferenceApi:
-    """/v2 and everything below it."""
+    """Handlers of /v2 and of every path below it."""
 
     def __init__(self, client: AsyncClient, catalogue: Catalogue, sender: Sender) -> None:
         self._client = client
@@ -45,7 +45,7 @@ class InferenceApi:
         self._sender = sender
 
     def routes(self) -> list[Route]:
-        """Return all routes, with and without a version."""
+        """Return a route for each path; a model's paths exist with and without a version."""
         routes = [
             Route("/v2", self._server),
             Route("/v2/health/live", self._live),
@@ -70,7 +70,7 @@ class InferenceApi:
         try:
             state = (await self._client.status(timeout_ms=1000)).state
         except JetselError as error:
-            state = str(error)
+            state = str(error)  # so that the reply says why
         return JSONResponse({"ready": state == "ready", "state": state}, 200 if state == "ready" else 503)
 
     async def _models(self, _: Request) -> Response:
@@ -86,6 +86,7 @@ class InferenceApi:
         return JSONResponse({"name": served.name, "ready": served.is_ready}, 200 if served.is_ready else 503)
 
     async def _infer(self, request: Request) -> Response:
+        """Answer a POST to .../infer: classify each image of the request, and return the outputs as tensors."""
         body, json_bytes = await request.body(), json_bytes_of(request)
         if len(body) > LARGE_BYTES:
             infer_request, images = await asyncio.to_thread(tensors.read, body, json_bytes)
@@ -102,19 +103,19 @@ class InferenceApi:
             words = f"{served.name} is a single model and takes no policy: send the request to {served.family.name}"
             raise BadRequestError(words)
         model, version = (None, None) if served.model is None else (served.model.name, served.model.version)
-        answers = await self._ask(infer_request.parameters, served.family.name, model, images)
+        answers = await self._classify_all(infer_request.parameters, served.family.name, model, images)
         return reply(*tensors.encode_reply(served.name, version, infer_request, answers))
 
-    async def _ask(
+    async def _classify_all(
         self, options: tensors.InferenceParameters, family: str, model: str | None, images: list[tensors.Image]
     ) -> Sequence[Answer | JetselError]:
-        """Classify all images at once; the first failure cancels the others and is raised. A failed box fails alone."""
+        """Return each image's answer, or each box's answer or error. The first image that fails cancels the others."""
         if options.boxes is not None and len(images) != 1:
             raise BadRequestError(f"boxes are of one image, and {len(images)} were sent: send one with its boxes")
-        sent = [self._sender.classify(image, options, family=family, model=model) for image in images]
-        if len(sent) == 1:
-            return await sent[0]
-        pending = [asyncio.ensure_future(one) for one in sent]
+        calls = [self._sender.classify(image, options, family=family, model=model) for image in images]
+        if len(calls) == 1:
+            return await calls[0]
+        pending = [asyncio.ensure_future(call) for call in calls]
         try:
             return [answer for (answer,) in await asyncio.gather(*pending)]
         finally:

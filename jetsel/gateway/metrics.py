@@ -20,33 +20,33 @@ from jetsel.client import AsyncClient
 from jetsel.gateway import camera_states
 from jetsel.gateway.camera_states import CameraState
 from jetsel.wire import StatusReply
-from jetsel.wire.counts import AnswerCounts, Histogram
+from jetsel.wire.counts import AnswerCounts
 from jetsel.wire.power import PowerStatus
 from jetsel.wire.status import EdgeStatus, FamilyStatus
 
 Metric: TypeAlias = "CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily"
-Plain: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
-Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"
-Figure: TypeAlias = "Callable[[Any], float | None]"
-"""Returns a metric's value for an item, None if unknown."""
+Labelled: TypeAlias = "Iterable[tuple[tuple[str, ...], Any]]"  # values of a metric's labels, and an item
+ValueOf: TypeAlias = "Callable[[Any], float | None]"  # returns an item's number for the metric, None if unknown
 
-_MODEL = ("family", "model")
+_MODEL = ("family", "model")  # names of the labels of a model's metrics
 
 STATUS_MS = 2000.0  # a scrape times out after 10 s by default
 
 
-async def scraped(client: AsyncClient, _: Request) -> Response:
-    """Answer one scrape of /metrics."""
+async def answer_scrape(client: AsyncClient, _: Request) -> Response:
+    """Answer a request of Prometheus for /metrics."""
     try:
         status = await client.status(timeout_ms=STATUS_MS)
     except JetselError:
         status = None
     scraped_metrics = list(metrics(status, await asyncio.to_thread(camera_states.read)))
-    return Response(generate_latest(_Once(scraped_metrics)), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(_PreparedMetrics(scraped_metrics)), media_type=CONTENT_TYPE_LATEST)
 
 
 @dataclass
-class _Once(Collector):
+class _PreparedMetrics(Collector):
+    """Metrics of one scrape in the form that prometheus_client encodes."""
+
     metrics: list[Metric]
 
     def collect(self) -> Iterable[Metric]:
@@ -54,25 +54,24 @@ class _Once(Collector):
 
 
 def metrics(status: StatusReply | None, cameras: Sequence[CameraState] = ()) -> Iterator[Metric]:
-    """Yield every metric. status: None if the daemon does not answer, which jetsel_up reports."""
-    yield from _cameras(cameras)
+    """Yield every metric. status: None if the daemon does not reply, which jetsel_up reports as 0."""
+    yield from _camera_metrics(cameras)
     yield GaugeMetricFamily("jetsel_up", "Whether the daemon answers.", value=status is not None)
     if status is None:
         return
-    yield InfoMetricFamily(
-        "jetsel_daemon", "Version and process.", {"version": status.version, "pid": str(status.pid or "")}
-    )
+    facts = {"version": status.version, "pid": str(status.pid or "")}
+    yield InfoMetricFamily("jetsel_daemon", "Version and process.", facts)
     yield GaugeMetricFamily("jetsel_ready", "Whether every model is loaded.", value=status.state == "ready")
     yield GaugeMetricFamily("jetsel_uptime_seconds", "Seconds since the daemon started.", value=status.uptime_s)
-    yield from _requests(status)
-    yield from _families(status.families)
-    yield from _answers(status.answers)
-    yield from _power(status.power)
+    yield from _request_metrics(status)
+    yield from _family_metrics(status.families)
+    yield from _answer_metrics(status.answers)
+    yield from _power_metrics(status.power)
     if status.edge is not None:
-        yield from _edge(status.edge)
+        yield from _edge_metrics(status.edge)
 
 
-def _requests(status: StatusReply) -> Iterator[Metric]:
+def _request_metrics(status: StatusReply) -> Iterator[Metric]:
     queue = status.queue
     outcomes = [((outcome,), count) for outcome, count in status.requests.items()]
     yield _counter("jetsel_requests", "Requests by `ok` or error code.", ("outcome",), outcomes)
@@ -89,7 +88,7 @@ def _requests(status: StatusReply) -> Iterator[Metric]:
         yield GaugeMetricFamily("jetsel_resident_bytes", "The daemon's memory.", value=status.resident_mb * 1e6)
 
 
-def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
+def _family_metrics(families: list[FamilyStatus]) -> Iterator[Metric]:
     models = [((family.name, model.name), model) for family in families for model in family.models if model.state]
     yield _counter("jetsel_model_runs", "Images that a model ran for.", _MODEL, models, lambda one: one.runs)
     words = "Runs after which another model ran."
@@ -103,17 +102,17 @@ def _families(families: list[FamilyStatus]) -> Iterator[Metric]:
     for family in families:
         if (identity := family.calibration_identity) is not None:
             number = "shipped" if identity.number is None else str(identity.number)
-            info.add_metric(
-                [family.name], {"number": number, "created": identity.created, "sha256": identity.sha256[:12]}
-            )
+            facts = {"number": number, "created": identity.created, "sha256": identity.sha256[:12]}
+            info.add_metric([family.name], facts)
             ages.append(((family.name,), _age_s(identity.created)))
     yield info
     yield _gauge("jetsel_calibration_age_seconds", "Age of the calibration.", ("family",), ages)
-    yield from _operating_points(families)
-    yield from _drift(families)
+    yield from _operating_point_metrics(families)
+    yield from _drift_metrics(families)
 
 
-def _operating_points(families: list[FamilyStatus]) -> Iterator[Metric]:
+def _operating_point_metrics(families: list[FamilyStatus]) -> Iterator[Metric]:
+    """Yield the use of each operating point: one policy with one setting, of several that trade accuracy for time."""
     fronts = [(family.name, family.front) for family in families if family.front is not None]
     answers = [((name, point.policy), point.answers) for name, front in fronts for point in front.points]
     words = "Answers by operating point of the default policy."
@@ -124,7 +123,7 @@ def _operating_points(families: list[FamilyStatus]) -> Iterator[Metric]:
 
 
 def _age_s(created: str) -> float | None:
-    """Return the seconds since the beginning of this day; None if it is not a date."""
+    """Return the seconds since midnight UTC of an ISO 8601 date, None if it is none."""
     try:
         day = datetime.datetime.fromisoformat(created).replace(tzinfo=datetime.timezone.utc)
     except ValueError:
@@ -132,7 +131,8 @@ def _age_s(created: str) -> float | None:
     return (datetime.datetime.now(datetime.timezone.utc) - day).total_seconds()
 
 
-def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
+def _drift_metrics(families: list[FamilyStatus]) -> Iterator[Metric]:
+    """Yield how much recent images and answers differ from those of the calibration."""
     drifts = [(family.name, family.drift) for family in families if family.drift is not None]
     indices = [((name, feature), index) for name, drift in drifts for feature, index in drift.indices.items()]
     yield _gauge("jetsel_drift_index", "Population stability index of a feature.", ("family", "feature"), indices)
@@ -152,9 +152,9 @@ def _drift(families: list[FamilyStatus]) -> Iterator[Metric]:
     yield _gauge("jetsel_recalibration_hint", "Whether status recommends a new calibration.", ("family",), hints)
 
 
-def _answers(answers: AnswerCounts) -> Iterator[Metric]:
-    yield _counter("jetsel_answers", "Answers by model.", _MODEL, _flat(answers.by_model))
-    yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), _flat(answers.by_policy))
+def _answer_metrics(answers: AnswerCounts) -> Iterator[Metric]:
+    yield _counter("jetsel_answers", "Answers by model.", _MODEL, _flatten(answers.by_model))
+    yield _counter("jetsel_policy_answers", "Answers by policy.", ("family", "policy"), _flatten(answers.by_policy))
     yield CounterMetricFamily("jetsel_answers_in_doubt", "Answers marked as in doubt.", value=answers.in_doubt)
     words = "Answers that ended early because of a deadline."
     yield CounterMetricFamily("jetsel_answers_cut_short", words, value=answers.cut_short)
@@ -167,28 +167,23 @@ def _answers(answers: AnswerCounts) -> Iterator[Metric]:
     yield _histogram("jetsel_run_seconds", "Runs of models.", _MODEL, runs, answers.bounds_ms)
 
 
-def _cameras(cameras: Sequence[CameraState]) -> Iterator[Metric]:
+def _camera_metrics(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     if not cameras:
         return
     by_camera = [((one.name, one.region or ""), one) for one in cameras]
     labels, words = ("camera", "region"), "Whether frames come from each camera."
     yield _gauge("jetsel_camera_up", words, labels, by_camera, lambda one: one.connected)
-    yield _counter(
-        "jetsel_camera_label_changes", "Changes of the label.", labels, by_camera, lambda one: one.label_changes
+    words = "Changes of the label."
+    yield _counter("jetsel_camera_label_changes", words, labels, by_camera, lambda camera: camera.label_changes)
+    counts = (
+        (name, {"read": camera.frames_read, "skipped": camera.frames_skipped, "classified": camera.frames_asked})
+        for name, camera in by_camera
     )
-    frames = [
-        ((*name, what), count)
-        for name, one in by_camera
-        for what, count in (
-            ("read", one.frames_read),
-            ("skipped", one.frames_skipped),
-            ("classified", one.frames_asked),
-        )
-    ]
+    frames = [((*name, what), number) for name, camera_counts in counts for what, number in camera_counts.items()]
     yield _counter("jetsel_camera_frames", "Frames of each camera.", ("camera", "region", "what"), frames)
 
 
-def _edge(edge: EdgeStatus) -> Iterator[Metric]:
+def _edge_metrics(edge: EdgeStatus) -> Iterator[Metric]:
     yield GaugeMetricFamily("jetsel_edge_up", "Whether the edge server is available.", value=edge.reason is None)
     servers = [((server.url,), server) for server in edge.servers]
     words = "Whether each edge server is available."
@@ -199,57 +194,53 @@ def _edge(edge: EdgeStatus) -> Iterator[Metric]:
     yield _counter("jetsel_edge_runs", "Images sent to the edge server, by outcome.", ("outcome",), runs)
 
 
-def _power(power: PowerStatus) -> Iterator[Metric]:
+def _power_metrics(power: PowerStatus) -> Iterator[Metric]:
     rails = [(("total",), power.watts), (("mean",), power.mean_w), (("idle",), power.idle_w)]
     yield _gauge("jetsel_power_watts", "Power of the board: now, over ten seconds, idle.", ("kind",), rails)
-    each = [((name,), watts) for name, watts in (power.rails_w or {}).items()]
-    yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), each)
+    rails_w = [((name,), watts) for name, watts in (power.rails_w or {}).items()]
+    yield _gauge("jetsel_rail_watts", "Power of each rail; some may be parts of others.", ("rail",), rails_w)
     joules = [((one.family, one.model), one.joules) for one in power.models]
     yield _counter("jetsel_model_joules", "Estimated energy of a model's runs.", _MODEL, joules)
-    judgement = power.judged
-    if judgement is not None:
-        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), judgement.estimated_j)])
-        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), judgement.ratio)])
+    estimates = power.judged  # compared with the measured energy
+    if estimates is not None:
+        yield _counter("jetsel_estimated_joules", "Sum of the estimated energies.", (), [((), estimates.estimated_j)])
+        yield _gauge("jetsel_energy_ratio", "Ratio of measured to estimated energy.", (), [((), estimates.ratio)])
     conditions = len(power.out_of_conditions)
     yield GaugeMetricFamily("jetsel_out_of_conditions", "How the board differs from calibration.", value=conditions)
     zones = [((zone,), celsius) for zone, celsius in (power.temperatures_c or {}).items()]
     yield _gauge("jetsel_temperature_celsius", "Thermal zones of the board.", ("zone",), zones)
 
 
-def _itself(item: float | None) -> float | None:
+def _identity(item: float | None) -> float | None:
     return item
 
 
-def _flat(nested: Mapping[str, Mapping[str, int]]) -> Labelled:
-    return [((outer, inner), count) for outer, counts in nested.items() for inner, count in counts.items()]
+def _flatten(counts: Mapping[str, Mapping[str, int]]) -> Labelled:
+    """Return counts by family and name with both as labels."""
+    return [((family, name), count) for family, by_name in counts.items() for name, count in by_name.items()]
 
 
-def _counter(name: str, words: str, labels: tuple[str, ...], items: Labelled, figure: Figure = _itself) -> Metric:
-    return _filled(CounterMetricFamily(name, words, labels=labels), items, figure)
+def _counter(name: str, words: str, labels: tuple[str, ...], items: Labelled, value_of: ValueOf = _identity) -> Metric:
+    return _add_values(CounterMetricFamily(name, words, labels=labels), items, value_of)
 
 
-def _gauge(name: str, words: str, labels: tuple[str, ...], items: Labelled, figure: Figure = _itself) -> Metric:
-    return _filled(GaugeMetricFamily(name, words, labels=labels), items, figure)
+def _gauge(name: str, words: str, labels: tuple[str, ...], items: Labelled, value_of: ValueOf = _identity) -> Metric:
+    return _add_values(GaugeMetricFamily(name, words, labels=labels), items, value_of)
 
 
-def _filled(metric: Plain, items: Labelled, figure: Figure) -> Metric:
-    """Add the known values to the metric and return it."""
+def _add_values(metric: CounterMetricFamily | GaugeMetricFamily, items: Labelled, value_of: ValueOf) -> Metric:
+    """Add a value for each item whose value is known, and return the metric."""
     for labels, item in items:
-        if (value := figure(item)) is not None:
+        if (value := value_of(item)) is not None:
             metric.add_metric(labels, value)
     return metric
 
 
-def _histogram(
-    name: str,
-    words: str,
-    labels: tuple[str, ...],
-    values: Iterable[tuple[tuple[str, ...], Histogram]],
-    bounds_ms: list[float],
-) -> Metric:
+def _histogram(name: str, words: str, labels: tuple[str, ...], items: Labelled, bounds_ms: list[float]) -> Metric:
+    """Return histograms in seconds. items: Histograms of wire.counts. bounds_ms: the buckets' upper bounds."""
     metric = HistogramMetricFamily(name, words, labels=labels)
     ends = [*(str(bound / 1e3) for bound in bounds_ms), "+Inf"]
-    for key, histogram in values:
+    for key, histogram in items:
         if histogram.sum_ms is None or len(histogram.counts) != len(ends):
             continue  # from a daemon of another version
         buckets = list(zip(ends, accumulate(histogram.counts), strict=True))

@@ -19,8 +19,8 @@ from jetsel.wire import Answer
 REFS = "#/components/schemas/{name}"
 
 
-async def described(_request: Request) -> Response:
-    """Answer a request for /openapi.json."""
+async def openapi_document(_request: Request) -> Response:
+    """Return the reply to a request for /openapi.json: the OpenAPI document of every path."""
     (answer, inference, _), components = msgspec.json.schema_components([Answer, Inference, Query], ref_template=REFS)
     parameters = components.pop("Query")["properties"]
     fields = {
@@ -40,13 +40,14 @@ async def described(_request: Request) -> Response:
             "/v2/health/live": {"get": _get("Whether the gateway runs")},
             "/v2/health/ready": {"get": _get("Whether the daemon answers and is ready")},
             "/v2/models": {"get": _get("The names that requests may use")},
-            **_of_models(inference),
+            **_model_paths(inference),
         },
     }
     return JSONResponse(document)
 
 
 def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of POST /classify. parameters, answer: schemas of its options and of its reply."""
     fields = {"image": {"type": "string", "format": "binary"}} | parameters
     file = {"type": "object", "required": ["image"], "properties": fields}
     content: dict[str, Any] = {kind: {"schema": {}} for kind in RAW}
@@ -61,11 +62,12 @@ def _classify(parameters: dict[str, Any], answer: dict[str, Any]) -> dict[str, A
     }
 
 
-def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
+def _model_paths(inference: dict[str, Any]) -> dict[str, Any]:
+    """Return the descriptions of the paths of one model. inference: schema of an inference request."""
     schemas = {}
     for path in MODEL_PATHS:
         names = re.findall(r"{(\w+)}", path)
-        parameters = [{"name": one, "in": "path", "required": True, "schema": {"type": "string"}} for one in names]
+        parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
         infer = {
             "summary": "Inference; supports the binary extension",
             "requestBody": {"required": True, "content": {"application/json": {"schema": inference}}},
@@ -77,12 +79,12 @@ def _of_models(inference: dict[str, Any]) -> dict[str, Any]:
     return schemas
 
 
-def _get(summary: str, kind: str = "application/json") -> dict[str, Any]:
-    return {"summary": summary, "responses": {"200": _content(summary, kind), **_errors()}}
+def _get(summary: str, content_type: str = "application/json") -> dict[str, Any]:
+    return {"summary": summary, "responses": {"200": _content(summary, content_type), **_errors()}}
 
 
-def _content(words: str, kind: str = "application/json", schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"description": words, "content": {kind: {"schema": schema or {}}}}
+def _content(text: str, content_type: str = "application/json", schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"description": text, "content": {content_type: {"schema": schema or {}}}}
 
 
 def _errors() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The gateway's connections to the daemon: the names that it serves, and images, large ones on their own connection."""
+"""The gateway's connections to the daemon: to read the names of its models, and to send images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FRESH_S = 1.0  # time for which the list of names is used before it is read agai
 
 @dataclass(frozen=True)
 class ServedName:
-    """Meaning of a name. model: None for the whole family, whose policies choose."""
+    """What a name in a request stands for: a model, or with model None a family, whose policy chooses models."""
 
     name: str
     family: FamilyStatus
@@ -39,30 +39,30 @@ class ServedName:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can answer now."""
+        """Whether a request with this name can be answered now."""
         models = self.family.models if self.model is None else [self.model]
         return any(model.serves for model in models)
 
 
 class Catalogue:
-    """The names, read from the daemon's status when they are old. max_image_mb: the daemon's limit."""
+    """The names that requests may use, and the largest image; read from the daemon's status, and kept for FRESH_S."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self._served: dict[str, ServedName] = {}
         self.max_image_mb = client.max_image_mb
-        self._read_s: float | None = None
+        self._read_s: float | None = None  # time of the last status; None before the first
 
     async def served_names(self) -> dict[str, ServedName]:
         """Return each served family and model by its name. Raises as AsyncClient.status does."""
         if self._read_s is None or time.monotonic() - self._read_s > FRESH_S:
             status = await self._client.status()
-            self._served, self._read_s = names(status), time.monotonic()
+            self._served, self._read_s = names_of(status), time.monotonic()
             self.max_image_mb = status.max_image_mb or self.max_image_mb
         return self._served
 
     async def find(self, name: str, version: str | None = None) -> ServedName:
-        """Return the meaning of a name; raises UnknownModelError with the existing names."""
+        """Return what a name in a request stands for; raises UnknownModelError with the existing names or versions."""
         served = (await self.served_names()).get(name)
         if served is None:
             raise UnknownModelError(f"no model {name!r}{did_you_mean(name, self._served)}: {', '.join(self._served)}")
@@ -72,7 +72,7 @@ class Catalogue:
         return served
 
 
-def names(status: StatusReply) -> dict[str, ServedName]:
+def names_of(status: StatusReply) -> dict[str, ServedName]:
     """Return each family by its name, and each of its models as FAMILY.MODEL."""
     served_names: dict[str, ServedName] = {}
     for family in status.families:
@@ -89,7 +89,7 @@ and every request on it (docs/protocol.md)."""
 
 
 class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of how a request is answered: fields of the daemon's own request.
+    """Options of a request, with the names and defaults of AsyncClient.classify; None: the daemon's default.
 
     boxes: X,Y,W,H;X,Y,W,H and so on, because queries and the Open Inference Protocol's parameters hold no lists.
     """
@@ -107,18 +107,19 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sender:
-    """Sends images to the daemon. client: for small images; large ones have a second connection."""
+    """Sends images to the daemon: small ones by `client`, large ones on a second connection, which one may break."""
 
     def __init__(self, client: AsyncClient, catalogue: Catalogue, thumbnails: Thumbnails) -> None:
         self._client = client
-        self._for_large = AsyncClient(client.endpoint, timeout_ms=client.timeout_ms)
+        self._large_image_client = AsyncClient(client.endpoint, timeout_ms=client.timeout_ms)
         self._catalogue = catalogue
         self._thumbnails = thumbnails
 
     async def classify(self, image: Any, options: AnswerOptions, **names: Any) -> list[Answer | JetselError]:
-        """Return the answer for bytes or pixels, or each box's answer or error. names: family, model and explain.
+        """Return the only answer for an image, or each box's answer or error. image: a file's bytes, or BGR pixels.
 
-        Raises BadRequestError, BadImageError, ImageTooLargeError, and what AsyncClient.classify raises.
+        names: family, model and explain, if given. Raises BadRequestError, BadImageError, ImageTooLargeError, and what
+        AsyncClient.classify raises.
         """
         given = ((name, getattr(options, name)) for name in AnswerOptions.__struct_fields__)
         all_options = names | {name: value for name, value in given if value is not None}
@@ -130,17 +131,17 @@ class Sender:
         answers: Answer | list[Answer | JetselError] = await client.classify(image, **all_options)
         if isinstance(answers, list):
             return answers
-        await self._thumbnails.keep(answers.id, image)
+        await self._thumbnails.add(answers.id, image)
         return [answers]
 
     async def _client_for(self, image: Any) -> AsyncClient:
-        """Return the connection for an image of this size; raises ImageTooLargeError or BadImageError."""
+        """Return the connection for an image of this size; raises ImageTooLargeError, BadImageError if it is empty."""
         size = memoryview(image).nbytes
         if not size:
             raise BadImageError("the image has no bytes: send a whole JPEG, PNG or WebP file")
         if size < LARGE_BYTES:
             return self._client
-        client = self._for_large
+        client = self._large_image_client
         await self._catalogue.served_names()
         client.max_image_mb = self._catalogue.max_image_mb
         if size > client.max_image_mb * 1e6:
@@ -152,11 +153,11 @@ class Sender:
 
     def close(self) -> None:
         """Close the connection for large images; the caller closes the other."""
-        self._for_large.close()
+        self._large_image_client.close()
 
 
 def _read_boxes(text: str) -> list[list[float]]:
-    """Return the boxes; raises BadRequestError. The daemon checks how many numbers a box has."""
+    """Return each box's numbers from X,Y,W,H;X,Y,W,H; raises BadRequestError. The daemon checks their number."""
     try:
         return [[float(number) for number in box.split(",")] for box in text.split(";")]
     except ValueError:

@@ -18,21 +18,21 @@ from starlette.routing import Route
 from jetsel import image
 from jetsel.base.errors import BadRequestError, ConfigError, JetselError
 from jetsel.client import AsyncClient
-from jetsel.gateway.classify import classified
-from jetsel.gateway.errors import body_of, refused
+from jetsel.gateway.classify import answer_classify
+from jetsel.gateway.errors import error_body, error_response
 from jetsel.gateway.inference import InferenceApi
-from jetsel.gateway.limits import BoundedConnection, RequestLimits, most_connections
-from jetsel.gateway.metrics import scraped
-from jetsel.gateway.openapi import described
+from jetsel.gateway.limits import BoundedConnection, RequestLimits, connection_limit
+from jetsel.gateway.metrics import answer_scrape
+from jetsel.gateway.openapi import openapi_document
 from jetsel.gateway.page import PageApi, Thumbnails
 from jetsel.gateway.sender import Catalogue, Sender
 from jetsel.gateway.settings import GatewaySettings
 
 BACKLOG = 128
-DRAIN_S = 10  # for requests under way
+DRAIN_S = 10  # requests may take this long to complete after a signal
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Return a socket that listens at this address; raises ConfigError with the repair if it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # without it, asyncio leaves TCP_NODELAY off
@@ -47,10 +47,10 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def run(served: Starlette, concurrency: int, opened: socket.socket) -> None:
-    """Serve an application on this socket until SIGINT or SIGTERM. concurrency: most requests at a time."""
+    """Serve an application on a listening socket until SIGINT or SIGTERM. concurrency: most requests at a time."""
     config = uvicorn.Config(
         served,
-        http=partial(BoundedConnection, most=most_connections(concurrency)),  # type: ignore[arg-type]
+        http=partial(BoundedConnection, limit=connection_limit(concurrency)),  # type: ignore[arg-type]
         backlog=BACKLOG,
         loop="asyncio",  # the client needs the loop's add_reader, which all loops have; no other loop is needed
         log_level="warning",
@@ -72,9 +72,9 @@ def gateway_application(settings: GatewaySettings) -> Starlette:
     catalogue = Catalogue(client)
     sender = Sender(client, catalogue, thumbnails)
     routes = [
-        Route("/openapi.json", described),
-        Route("/metrics", partial(scraped, client)),
-        Route("/classify", partial(classified, sender), methods=["POST"]),
+        Route("/openapi.json", openapi_document),
+        Route("/metrics", partial(answer_scrape, client)),
+        Route("/classify", partial(answer_classify, sender), methods=["POST"]),
         *InferenceApi(client, catalogue, sender).routes(),
         *PageApi(client, thumbnails).routes(),
     ]
@@ -82,7 +82,7 @@ def gateway_application(settings: GatewaySettings) -> Starlette:
 
 
 def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Callable[[], None]) -> Starlette:
-    """Return an ASGI application of these routes, behind the common checks. closing: functions to call at its end."""
+    """Return an ASGI application with these routes behind RequestLimits. closing: functions to call at its end."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -93,13 +93,13 @@ def application(settings: GatewaySettings, routes: Sequence[Route], *closing: Ca
     return Starlette(
         routes=list(routes),
         middleware=[Middleware(RequestLimits, settings)],
-        exception_handlers={JetselError: refused, HTTPException: _no_such},
+        exception_handlers={JetselError: error_response, HTTPException: _unknown_path},
         lifespan=lifespan,
     )
 
 
-async def _no_such(request: Request, error: Exception) -> Response:
-    """Answer a request for an unknown path or method, in the form of every other error."""
+async def _unknown_path(request: Request, error: Exception) -> Response:
+    """Return the reply to a request for an unknown path or method, as JSON like every other error."""
     assert isinstance(error, HTTPException)
     words = f"{request.method} {request.url.path}: {error.detail}; /openapi.json lists all addresses"
-    return JSONResponse(body_of(BadRequestError(words)), error.status_code, error.headers)
+    return JSONResponse(error_body(BadRequestError(words)), error.status_code, error.headers)

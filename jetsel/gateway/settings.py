@@ -17,10 +17,9 @@ FEWEST_TOKEN_CHARACTERS = 16
 class GatewaySettings:
     """Settings of one gateway. endpoint: the daemon's address, None for the default one.
 
-    token: the secret that each request must send, None if requests need none. max_body_mb: limit of one request's body.
-    concurrency: limit of requests under way. timeout_ms: limit of one request to the daemon. thumbnails: number of
-    recent images whose thumbnails are kept in memory, for the page. behind_proxy: whether a reverse proxy authenticates
-    clients.
+    token: the secret that each request must send, None if requests need none. max_body_mb: largest body of a request.
+    concurrency: most requests at a time. timeout_ms: time limit of one request to the daemon. thumbnails: number of
+    recent images of which the page can show thumbnails. behind_proxy: whether a reverse proxy authenticates clients.
     """
 
     endpoint: str | None = None
@@ -32,20 +31,20 @@ class GatewaySettings:
     behind_proxy: bool = False
 
 
-def address(listen: str) -> tuple[str, int]:
-    """Read HOST:PORT, [HOST]:PORT for IPv6; raises ConfigError with an example."""
+def parse_address(listen: str) -> tuple[str, int]:
+    """Return host and port from --listen: HOST:PORT, or [HOST]:PORT for IPv6; raises ConfigError with an example."""
     host, colon, port = listen.rpartition(":")
-    is_odd = "/" in host or (":" in host) != (host[:1] + host[-1:] == "[]")
+    is_bad = "/" in host or (":" in host) != (host[:1] + host[-1:] == "[]")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or is_odd or not port.isascii() or not port.isdecimal() or not 0 <= int(port) <= 65_535:
+    if not colon or not host or is_bad or not port.isascii() or not port.isdecimal() or not 0 <= int(port) <= 65_535:
         raise ConfigError(f"--listen {listen}: use HOST:PORT, as in 127.0.0.1:8000 or [::1]:8000")
     return host, int(port)
 
 
-def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
+def require_authentication(host: str, *, token: str | None, behind_proxy: bool) -> None:
     """Raise ConfigError if other machines could reach the gateway and nothing authenticates them."""
-    address = ip_address(host)
-    is_loopback = host == "localhost" if address is None else address.is_loopback
+    ip = ip_address(host)
+    is_loopback = host == "localhost" if ip is None else ip.is_loopback
     if token is None and not behind_proxy and not is_loopback:
         raise ConfigError(
             f"--listen {host}: other machines could send requests: use --token-file with a secret for them, "
@@ -54,7 +53,7 @@ def check_reach(host: str, *, token: str | None, behind_proxy: bool) -> None:
 
 
 def ip_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that a name is, None for any other name."""
+    """Return the IP address in a text such as 127.0.0.1 or ::1, None if it is none."""
     try:
         return ipaddress.ip_address(name)
     except ValueError:
@@ -62,7 +61,7 @@ def ip_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 def read_token(path: Path) -> str:
-    """Return the secret in a file; raises ConfigError as read_secret does, and if it is short or not ASCII."""
+    """Return the token in a file; raises ConfigError if others may read the file, or it is short or not ASCII."""
     token = read_secret(path, "--token-file").strip()
     if not token.isascii() or len(token) < FEWEST_TOKEN_CHARACTERS or not token.isprintable() or " " in token:
         raise ConfigError(
@@ -72,7 +71,7 @@ def read_token(path: Path) -> str:
     return token
 
 
-def bears(header: str | None, token: str) -> bool:
-    """Whether an Authorization header has the token (RFC 6750, section 2.1)."""
+def has_token(header: str | None, token: str) -> bool:
+    """Whether an Authorization header, None if none was sent, holds the token (RFC 6750, section 2.1)."""
     scheme, _, given = (header or "").partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())

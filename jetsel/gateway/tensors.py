@@ -16,31 +16,33 @@ from msgspec import Meta, Raw, Struct, field
 from numpy.typing import NDArray
 
 from jetsel.base.errors import BadRequestError, JetselError
-from jetsel.gateway.errors import body_of
+from jetsel.gateway.errors import error_body
 from jetsel.gateway.sender import AnswerOptions
 from jetsel.wire import Answer
 
 MOST_IMAGES = 256  # of one request; each becomes a request to the daemon
 MOST_LEVELS = 4_000_000  # pixel values in JSON: other requests wait 0.15 s while this many are read
-MOST_HEAD_BYTES = 65_536  # of JSON without the data
-Image = bytes | memoryview | NDArray[np.uint8]
+MOST_HEAD_BYTES = 65_536  # of a request's JSON without the data
+Image = bytes | memoryview | NDArray[np.uint8]  # an encoded file, or pixels (height, width, 3) BGR
 Level = Annotated[int, Meta(ge=0, le=255)]
 Side = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 T = TypeVar("T")
 
 
-class _Data(Struct, frozen=True):
+class _InputData(Struct, frozen=True):
+    """The data of an input, as JSON that is not decoded yet; null if binary data follow."""
+
     data: Raw = Raw(b"null")
 
 
-class _Bulk(Struct, frozen=True):
-    """The long part of a request. A tuple, so that a list of millions is rejected at its second entry."""
+class _DataOnly(Struct, frozen=True):
+    """The data of a request, decoded first to measure the rest. A tuple, so that a second input is rejected at once."""
 
-    inputs: tuple[_Data]
+    inputs: tuple[_InputData]
 
 
 class Tensor(Struct, frozen=True, forbid_unknown_fields=True):
-    """An input."""
+    """An input tensor of a request; data: JSON, not decoded yet."""
 
     name: str
     datatype: str
@@ -50,21 +52,21 @@ class Tensor(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RequestedOutput(Struct, frozen=True, forbid_unknown_fields=True):
-    """A requested output."""
+    """An output that a request asks for by its name; binary_data: whether in binary instead of JSON."""
 
     name: str
     parameters: dict[Literal["binary_data"], bool] = {}
 
 
 class InferenceParameters(AnswerOptions, frozen=True):
-    """The request's `parameters`. binary_data_output: format of outputs that do not set their own."""
+    """The request's `parameters`. binary_data_output: whether outputs are binary that do not say so themselves."""
 
     channels: Literal["rgb", "bgr"] | None = None  # of pixels; None means rgb
     binary_data_output: bool = False
 
 
 class Inference(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request. The reply repeats `id`; KServe's client sends the address's model_name too."""
+    """An inference request. The reply repeats `id`; KServe's client sends the model_name of the URL here too."""
 
     inputs: list[Tensor]
     id: str | None = None
@@ -74,22 +76,22 @@ class Inference(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(body: bytes, json_bytes: int | None) -> tuple[Inference, list[Image]]:
-    """Return the request and its images. json_bytes: Inference-Header-Content-Length, None without binary data.
+    """Return an inference request and its images. json_bytes: length of the JSON in the body, None if it is all JSON.
 
     Raises BadRequestError with the repair.
     """
     request, binary = parse(body, json_bytes)
-    return request, list(_images(request.inputs[0], binary, request.parameters.channels))
+    return request, list(_read_images(request.inputs[0], binary, request.parameters.channels))
 
 
 def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | None]:
-    """Return the request and its input's binary data, None if the data is in JSON; raises as `read` does."""
+    """Return the request and its input's binary data, None if the data is in JSON; see `read`."""
     end = len(body) if json_bytes is None else json_bytes
     head = body[:end]
-    (bulk,) = _decode(head, _Bulk, "the inference request", ": send one input, the images").inputs
-    if len(head) - len(bytes(bulk.data)) > MOST_HEAD_BYTES:
+    (data_only,) = _from_json(head, _DataOnly, "the inference request", ": send one input, the images").inputs
+    if len(head) - len(bytes(data_only.data)) > MOST_HEAD_BYTES:
         raise BadRequestError(f"the inference request has over {MOST_HEAD_BYTES} bytes besides its data: send less")
-    request = _decode(head, Inference, "the inference request")
+    request = _from_json(head, Inference, "the inference request")
     (tensor,) = request.inputs
     size = tensor.parameters.get("binary_data_size")
     if len(body) - end != (size or 0):
@@ -99,7 +101,8 @@ def parse(body: bytes, json_bytes: int | None) -> tuple[Inference, memoryview | 
     return request, None if size is None else memoryview(body)[end:]
 
 
-def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
+def _from_json(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
+    """Decode JSON; raises BadRequestError, whose message begins with `what` and ends with `repair`."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -107,7 +110,8 @@ def _decode(body: bytes | Raw, kind: type[T], what: str, repair: str = "") -> T:
         raise BadRequestError(f"{what}: {words}{repair}") from None
 
 
-def _images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
+def _read_images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
+    """Yield the images of a request's input. binary: its data, None if they are in JSON. Raises BadRequestError."""
     n = prod(tensor.shape if tensor.datatype == "BYTES" else tensor.shape[:1])
     if not 1 <= n <= MOST_IMAGES:
         raise BadRequestError(f"{n} images: send 1 to {MOST_IMAGES}")
@@ -116,7 +120,7 @@ def _images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> 
             raise BadRequestError("channels is of pixels (UINT8), and encoded images were sent: leave it out")
         yield from elements(tensor, binary)
     elif tensor.datatype == "UINT8":
-        yield from _pixels(tensor, binary, channels)
+        yield from _pixel_images(tensor, binary, channels)
     else:
         raise BadRequestError(
             f"datatype {tensor.datatype}: send BYTES, encoded images (shape [n]), or UINT8, pixels (shape "
@@ -125,62 +129,63 @@ def _images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> 
 
 
 def elements(tensor: Tensor, binary: memoryview | None) -> list[bytes | memoryview]:
-    """Return the images of a BYTES tensor; raises BadRequestError."""
+    """Return the encoded images of a BYTES tensor; binary: its data, None if in JSON. Raises BadRequestError."""
     n = prod(tensor.shape)
     encoded: list[bytes | memoryview] = []
-    encoded += _elements(binary, n) if binary is not None else _decoded(tensor.data, n)
+    encoded += _decode_base64(tensor.data, n) if binary is None else _split_binary(binary, n)
     if len(encoded) != n:
         raise BadRequestError(f"shape {tensor.shape} means {n} images, but {len(encoded)} were sent")
     return encoded
 
 
-def _elements(binary: memoryview, n: int) -> list[memoryview]:
+def _split_binary(binary: memoryview, n: int) -> list[memoryview]:
     """Return the elements of a binary BYTES tensor, at most n + 1. Raises BadRequestError.
 
-    Each is its length, four bytes little-endian, and its bytes.
+    The tensor holds for each element its length, four bytes little-endian, and its bytes.
     """
     byte_elements: list[memoryview] = []
-    at = 0
-    while at < len(binary) and len(byte_elements) <= n:
-        if at + 4 > len(binary):
+    rest = binary
+    while rest and len(byte_elements) <= n:
+        if len(rest) < 4:
             raise BadRequestError("a BYTES element is cut off inside its length field")
-        (size,) = struct.unpack_from("<I", binary, at)
-        if at + 4 + size > len(binary):
-            raise BadRequestError(f"a BYTES element has {size} bytes by its length, but {len(binary) - at - 4} follow")
-        byte_elements.append(binary[at + 4 : at + 4 + size])
-        at += 4 + size
+        (size,) = struct.unpack_from("<I", rest)
+        if 4 + size > len(rest):
+            raise BadRequestError(f"a BYTES element has {size} bytes by its length, but {len(rest) - 4} follow")
+        byte_elements.append(rest[4 : 4 + size])
+        rest = rest[4 + size :]
     return byte_elements
 
 
-def _decoded(data: Raw, n: int) -> list[bytes]:
-    """Return images from base64 in JSON. Raises BadRequestError."""
+def _decode_base64(data: Raw, n: int) -> list[bytes]:
+    """Return the images of a JSON list of n base64 strings. Raises BadRequestError."""
     text = bytes(data)
     if text.count(b",") > n:
         raise BadRequestError(f"data has more than the {n} images of its shape")
-    return _decode(text, list[bytes], "data", ": send a list of images as base64; or binary, with binary_data_size")
+    return _from_json(text, list[bytes], "data", ": send a list of images as base64; or binary, with binary_data_size")
 
 
-def _pixels(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
+def _pixel_images(tensor: Tensor, binary: memoryview | None, channels: str | None) -> Iterator[Image]:
+    """Yield each image of a UINT8 tensor as (height, width, 3) BGR. binary: its data, None if in JSON."""
     if len(tensor.shape) != 4 or tensor.shape[3] != 3:
         raise BadRequestError(f"shape {tensor.shape}: pixels are (n, height, width, 3)")
-    flat = _levels(tensor.data, prod(tensor.shape)) if binary is None else np.frombuffer(binary, np.uint8)
+    flat = _json_levels(tensor.data, prod(tensor.shape)) if binary is None else np.frombuffer(binary, np.uint8)
     if flat.size != prod(tensor.shape):
         raise BadRequestError(f"shape {tensor.shape} means {prod(tensor.shape)} values, but {flat.size} were sent")
     batch = flat.reshape(tensor.shape)
-    yield from batch if channels == "bgr" else (np.ascontiguousarray(one[..., ::-1]) for one in batch)
+    yield from batch if channels == "bgr" else (np.ascontiguousarray(rgb[..., ::-1]) for rgb in batch)
 
 
-def _levels(data: Raw, n: int) -> NDArray[np.uint8]:
-    """Return n pixel values from JSON, flat or nested: inner brackets are dropped. Raises BadRequestError."""
+def _json_levels(data: Raw, n: int) -> NDArray[np.uint8]:
+    """Return at most n pixel values from JSON lists, whose nesting is ignored. Raises BadRequestError."""
     text = bytes(data).translate(None, b"[] \t\r\n")
     if n > MOST_LEVELS or text.count(b",") > n:
         most = f"JSON may hold at most {MOST_LEVELS} pixel values, and no more than the shape"
         raise BadRequestError(f"{most}: send them binary, with binary_data_size, or a JPEG as BYTES")
-    return np.frombuffer(bytes(_decode(b"[%b]" % text, list[Level], "data: levels are 0 to 255")), np.uint8)
+    return np.frombuffer(bytes(_from_json(b"[%b]" % text, list[Level], "data: levels are 0 to 255")), np.uint8)
 
 
 def metadata() -> dict[str, Any]:
-    """Return the inputs and outputs, which are the same for every model."""
+    """Return the names, types and shapes of the inputs and outputs, which are the same for every model."""
     return {
         "inputs": [{"name": "image", "datatype": "BYTES", "shape": [-1]}],
         "outputs": [
@@ -192,34 +197,35 @@ def metadata() -> dict[str, Any]:
 
 
 Columns = dict[str, tuple[str, list[int], list[Any]]]
-"""Outputs by name: datatype, shape and flat values. A box without an answer has null; in binary NaN or no bytes."""
+"""Outputs by name: datatype, shape, flat values. A box that failed has None; in binary, NaN or an empty string."""
 
 
 def encode_reply(
     name: str, version: str | None, request: Inference, outcomes: Sequence[Answer | JetselError]
 ) -> tuple[bytes, int | None]:
-    """Return the reply's body, and the length of its JSON if binary tensors follow, else None.
+    """Return a reply's body, and the length of its JSON, None if no binary data follow. outcomes: of images or boxes.
 
     Its output `top_k` holds "PROBABILITY:WNID:LABEL" by falling probability, as in Triton's classification extension.
     Raises BadRequestError for an unknown output.
     """
-    n, answers = len(outcomes), [one if isinstance(one, Answer) else None for one in outcomes]
-    k = max((len(one.top_k) for one in answers if one is not None), default=0)
+    n, answers = len(outcomes), [outcome if isinstance(outcome, Answer) else None for outcome in outcomes]
+    k = max((len(answer.top_k) for answer in answers if answer is not None), default=0)
     top: list[Any] = []
-    for one in answers:
-        top += [None] * k if one is None else [f"{best.probability:.6f}:{best.wnid}:{best.label}" for best in one.top_k]
+    for answer in answers:
+        labels = [] if answer is None else answer.top_k
+        top += [f"{one.probability:.6f}:{one.wnid}:{one.label}" for one in labels] or [None] * k
     columns: Columns = {
-        "label": ("BYTES", [n], [one and one.label for one in answers]),
-        "probability": ("FP32", [n], [one and one.probability for one in answers]),
+        "label": ("BYTES", [n], [answer and answer.label for answer in answers]),
+        "probability": ("FP32", [n], [answer and answer.probability for answer in answers]),
         "top_k": ("BYTES", [n, k], top),
     }
-    return pack(name, version, request, columns, _told(outcomes))
+    return encode_outputs(name, version, request, columns, _reply_parameters(outcomes))
 
 
-def pack(
+def encode_outputs(
     name: str, version: str | None, request: Inference, columns: Columns, parameters: dict[str, Any]
 ) -> tuple[bytes, int | None]:
-    """Return the body and the length of its JSON, as `encode_reply` does, for any columns. parameters: of the reply."""
+    """Return a reply's body, and the length of its JSON, None if no binary data follow. parameters: the reply's."""
     outputs, chunks = [], []
     for requested_output in request.outputs or [RequestedOutput(name) for name in columns]:
         if requested_output.name not in columns:
@@ -227,7 +233,7 @@ def pack(
         datatype, shape, values = columns[requested_output.name]
         output: dict[str, Any] = {"name": requested_output.name, "datatype": datatype, "shape": shape}
         if requested_output.parameters.get("binary_data", request.parameters.binary_data_output):
-            chunk = _packed(datatype, values)
+            chunk = _binary_tensor(datatype, values)
             output["parameters"] = {"binary_data_size": len(chunk)}
             chunks.append(chunk)
         else:
@@ -242,24 +248,26 @@ def pack(
     return (head + b"".join(chunks), len(head)) if chunks else (head, None)
 
 
-def _packed(datatype: str, values: list[Any]) -> bytes:
+def _binary_tensor(datatype: str, values: list[Any]) -> bytes:
+    """Return an FP32 or BYTES tensor in binary: little-endian floats, or strings after their lengths."""
     if datatype == "FP32":
         return np.array(values, "<f4").tobytes()  # None becomes NaN
     return b"".join(struct.pack("<I", len(data)) + data for data in ((value or "").encode() for value in values))
 
 
-def _told(outcomes: Sequence[Answer | JetselError]) -> dict[str, Any]:
-    """Return the reply's parameters; for several images or boxes as lists in JSON, since a parameter is no list."""
-    rows = [_of_one(outcome) for outcome in outcomes]
+def _reply_parameters(outcomes: Sequence[Answer | JetselError]) -> dict[str, Any]:
+    """Return the reply's parameters; for several outcomes lists as JSON texts, since a parameter cannot be a list."""
+    rows = [_outcome_parameters(outcome) for outcome in outcomes]
     if len(rows) == 1:
         return {name: value for name, value in rows[0].items() if value is not None}
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: msgspec.json.encode([row.get(name) for row in rows]).decode() for name in names}
 
 
-def _of_one(outcome: Answer | JetselError) -> dict[str, Any]:
+def _outcome_parameters(outcome: Answer | JetselError) -> dict[str, Any]:
+    """Return what the outputs do not hold: how an image was answered, or its error."""
     if isinstance(outcome, JetselError):
-        return body_of(outcome)
+        return error_body(outcome)
     return {
         "model": outcome.model,
         "policy": outcome.policy,

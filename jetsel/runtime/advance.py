@@ -14,49 +14,50 @@ from jetsel.runtime.request_run import RequestRun, SharedState
 
 
 def advance(
-    queues: Mapping[str, ModelQueue], now: Callable[[], float], run: RequestRun, move: Callable[..., Run], *given: Any
+    queues: Mapping[str, ModelQueue], now: Callable[[], float], run: RequestRun, resume: Callable[..., Run], *sent: Any
 ) -> None:
-    """Resume the run's policy with `send` or `throw`, and again while the models that it requests cannot run.
+    """Resume a run's policy until it ends, or requests models that can run; otherwise throw the error into it.
 
-    Afterwards the run has an outcome, or waits for models.
+    resume: the generator's method to call: __next__, send or throw. sent: its arguments, the predictions or the error.
     """
     assert run.steps is not None
     while True:
         began_s = now()
         try:
-            request = move(*given)
+            request = resume(*sent)
         except StopIteration as stop:
             run.outcome = stop.value
         except OutOfTime as signal:
             signal.with_traceback(None)  # breaks a reference cycle: the frames name the run and the signal
             _cut_short(run)
         except JetselError as error:
-            run.outcome = error.with_traceback(None)  # as above
+            run.outcome = error.with_traceback(None)  # breaks a reference cycle, as above
         now_s = now()
         run.stages.choice += (now_s - began_s) * 1e3
         if run.outcome is not None:
             return
-        granted = _grant(queues, run, request, now_s)
-        if isinstance(granted, Run):
-            if run.shared is None and (len(granted.models) > 1 or queues[granted.models[0]].runner is not None):
-                run.shared = SharedState()
-            run.pending, run.requested_s = granted, now()
+        runnable = _runnable(queues, run, request, now_s)
+        if isinstance(runnable, Run):
+            if run.shared is None and (len(runnable.models) > 1 or queues[runnable.models[0]].runner is not None):
+                run.shared = SharedState()  # several models or a remote one: several threads will bring results
+            run.pending, run.requested_s = runnable, now()
             return
-        move, given = run.steps.throw, (granted,)
+        resume, sent = run.steps.throw, (runnable,)
 
 
 def _cut_short(run: RequestRun) -> None:
-    """End a run without time with the last result; with DeadlineError if there is none or a promise was made."""
+    """End a run that lacks time by its last prediction; by DeadlineError if none came or an error rate is promised."""
     if run.best is None or run.request.has_promise:
         run.outcome = DeadlineError("too little time was left: allow more in deadline_ms")
         return
     run.outcome = Decision(run.best, f"time ran out; {run.best.model} is the best that ran", cut_short=True)
 
 
-def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, request: Run, now_s: float) -> Run | Exception:
-    """Return the part of the request that can run, or the error if nothing can, or not all of what must run together.
+def _runnable(queues: Mapping[str, ModelQueue], run: RequestRun, request: Run, now_s: float) -> Run | Exception:
+    """Return the request without its unavailable models, or the error to throw into the policy.
 
-    Unloaded models begin to load, for this run or, if it cannot wait, for the next.
+    The error is a model's, if the policy waits for all of them or none is available, or OutOfTime if the expected time
+    (95th percentile) exceeds the deadline. Unloaded models begin to load, for this run or for the next one.
     """
     refusals: dict[str, JetselError] = {}
     for model in request.models:
@@ -68,17 +69,15 @@ def _grant(queues: Mapping[str, ModelQueue], run: RequestRun, request: Run, now_
         if queue.reason is not None:
             refusals[model] = queue.refusal()
     if refusals:
-        left = tuple(model for model in request.models if model not in refusals)
-        if request.until == "all" or not left:
+        available = tuple(model for model in request.models if model not in refusals)
+        if request.until == "all" or not available:
             return next(iter(refusals.values()))
-        request = structs.replace(request, models=left)
+        request = structs.replace(request, models=available)
     deadline_s = run.request.deadline_s
     if deadline_s is not None:
-        each_ms = [
-            (queue.expected_ms(0.95, now_s) or 0.0) + queue.load_due_ms
-            for queue in (queues[model] for model in request.models)
-        ]
-        needed_ms = max(each_ms) if request.until == "all" else min(each_ms)
+        requested = [queues[model] for model in request.models]
+        times_ms = [(queue.expected_ms(0.95, now_s) or 0.0) + queue.load_due_ms for queue in requested]
+        needed_ms = max(times_ms) if request.until == "all" else min(times_ms)
         if now_s + needed_ms / 1e3 > deadline_s:
             return OutOfTime(f"{request.models} need {needed_ms:.1f} ms")
     return request

@@ -1,4 +1,4 @@
-"""State of a policy at work on one request: what it waits for, what ran, and how it ended."""
+"""State of one request while its policy runs: the models that it waits for, those that ran, and how it ended."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from jetsel.wire import Classify, Ran, Stages
 
 
 class Request(Protocol):
-    """The request of a run; in the daemon, a Job."""
+    """What the driver reads of a request; the daemon's Job has these attributes."""
 
-    message: Classify  # with the id
+    message: Classify  # the client's message, with the request's id
     photograph: Photograph | None  # the image; None until it is decoded
 
     @property
@@ -27,34 +27,34 @@ class Request(Protocol):
 
     @property
     def is_counted(self) -> bool:
-        """Whether its runs count in the models' reported numbers and times; the daemon's own probe does not count."""
+        """Whether its runs count in the models' reported numbers and times; the daemon's own probes do not count."""
 
     @property
     def has_promise(self) -> bool:
-        """Whether its error rate is promised, so that only the policy itself may answer."""
+        """Whether the client was promised a maximum error rate, so that only the policy's own answer is allowed."""
 
     @property
     def file(self) -> memoryview | None:
-        """The image file as it was sent; None if raw pixels or a box were sent."""
+        """The image file as it was sent; None for raw pixels, and for a box, a part of the image that was sent."""
 
     def model_input(self, model: str) -> NDArray[np.float32]:
-        """Return the input (1, 3, height, width) of a model."""
+        """Return the request's image as the input of a model, (1, 3, height, width)."""
 
 
 class SharedState(Struct, eq=False):
-    """State that several threads may change; the lock of SharedRuns guards it."""
+    """State of a run that several threads bring results for; the lock of SharedRuns guards it."""
 
-    results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # by requested model
-    cancellations: list[Callable[[], None]] = field(default_factory=list)  # of its remote runs and timers
-    is_held: bool = False  # its runs on this device are held back and may not be needed
+    results: dict[str, Prediction | JetselError] = field(default_factory=dict)  # of RequestRun.pending, by model
+    cancellations: list[Callable[[], None]] = field(default_factory=list)  # call each to cancel a remote run or a timer
+    is_held: bool = False  # its models on this device wait for Run.held_ms, and may not be needed
 
 
 class RequestRun(Evidence, kw_only=True):
-    """A policy at work on one request; the driver resumes it."""
+    """One request's policy while it runs, its generator and its results; the driver resumes the generator."""
 
     policy: Policy
     request: Request
-    stages: Stages = field(default_factory=lambda: Stages(0.0, 0.0, None, 0.0, [], 0.0, 0.0, 0.0))  # its times
+    stages: Stages = field(default_factory=lambda: Stages(0.0, 0.0, None, 0.0, [], 0.0, 0.0, 0.0))  # the answer's times
     outcome: Decision | Exception | None = None  # the decision or the error; None until the policy has ended
     ran: list[Ran] = field(default_factory=list)  # in the order of the results
     steps: Steps | None = None  # the policy's generator; None until it has begun

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jetsel.cli.install_service import PLACES, SYSTEM_UNITS, system_files
+from jetsel.cli.install_service import OTHER_FOLDERS, SYSTEM_UNITS, system_files
 
 EXECUTABLE = Path("/usr/bin/jetsel")
 # Under /lib, not /usr/lib: systemd and udev 237 on Ubuntu 18.04 look for units and rules there.
 DISTRIBUTION = {
     SYSTEM_UNITS: "lib/systemd/system",
-    PLACES["sysusers.d"]: "usr/lib/sysusers.d",
-    PLACES["tmpfiles.d"]: "usr/lib/tmpfiles.d",
-    PLACES["udev"]: "lib/udev/rules.d",
-    PLACES["grafana"]: "usr/share/jetsel/grafana",
+    OTHER_FOLDERS["sysusers.d"]: "usr/lib/sysusers.d",
+    OTHER_FOLDERS["tmpfiles.d"]: "usr/lib/tmpfiles.d",
+    OTHER_FOLDERS["udev"]: "lib/udev/rules.d",
+    OTHER_FOLDERS["grafana"]: "usr/share/jetsel/grafana",
 }
 
 

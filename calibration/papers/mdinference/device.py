@@ -24,7 +24,7 @@ from jetsel.edge.server import EdgeServer
 from jetsel.engines import CallerLimiter, Output
 from jetsel.policies.policy import Decision, Policy, Prediction
 from jetsel.runtime import Driver, ModelQueue, RequestRun, Timers
-from jetsel.runtime.forecast import SEEDED, outlook
+from jetsel.runtime.forecast import RELATIVE_DEVIATION, outlook
 from jetsel.runtime.model_queue import SentImage
 from jetsel.runtime.request_run import Request
 from jetsel.runtime.shared_runs import Timer
@@ -68,7 +68,7 @@ class Clock(Timers):
         """Return the time."""
         return self._now_s
 
-    def at(self, time_s: float, call: Callable[[], None]) -> Timer:
+    def call_at(self, time_s: float, call: Callable[[], None]) -> Timer:
         """See Timers."""
         timer = Timer(call)
         heapq.heappush(self._due, (time_s, next(self._numbers), timer))
@@ -80,8 +80,8 @@ class Clock(Timers):
         while self._due and self._due[0][0] <= until_s:
             time_s, _, timer = heapq.heappop(self._due)
             self._now_s = max(self._now_s, time_s)
-            if timer.call is not None:
-                timer.call()
+            if timer.callback is not None:
+                timer.callback()
         self._now_s = max(self._now_s, until_s)
 
 
@@ -103,7 +103,7 @@ class SimulatedDevice:
         }
         for name, queue in queues.items():
             cost_ms = world.recording.costs_ms[name]
-            queue.prior_ms = (cost_ms, SEEDED * cost_ms)
+            queue.prior_ms = (cost_ms, RELATIVE_DEVIATION * cost_ms)
         if world.config is not None:
             edge = _RecordedEdge(self, remote_models(world.config, world.family))
             for name, runner in edge_runners(world.config, world.family, edge).items():
@@ -135,7 +135,7 @@ class SimulatedDevice:
 
     def _carry(self, *runs: RequestRun) -> None:
         """Carry runs on, as a thread of the daemon does that has them, or that is roused."""
-        if self._driver.carry(*runs):
+        if self._driver.continue_runs(*runs):
             self._ended_s = self.clock.now()
 
     def _ways(self) -> Iterator[float]:
@@ -221,7 +221,7 @@ class _RecordedEdge:
         self._under_way[number] = deliver
         if patience_ms is None or result.total_ms < patience_ms + LATE_S * 1e3:
             due_s = self._device.clock.now() + result.total_ms / 1e3
-            self._device.clock.at(due_s, partial(self._arrive, model, result))
+            self._device.clock.call_at(due_s, partial(self._arrive, model, result))
         return number
 
     def cancel(self, number: int) -> None:
@@ -237,7 +237,7 @@ class _RecordedEdge:
     def _look(self, tried: list[tuple[str, AskResult]], *, is_new: bool = False) -> None:
         """Take in a look at the server; the next tries the models that nobody asks."""
         self._server.update(State(0, None, {}, tried, self._way_ms(0), is_new))
-        self._device.clock.at(self._device.clock.now() + REFRESH_S, self._look_again)
+        self._device.clock.call_at(self._device.clock.now() + REFRESH_S, self._look_again)
 
     def _look_again(self) -> None:
         since_s = self._device.clock.now() - REFRESH_S

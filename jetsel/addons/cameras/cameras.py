@@ -111,10 +111,10 @@ class Cameras:
 
     def _write(self) -> None:
         """Write the states of the cameras for the gateway; report each problem once."""
-        path, trouble = camera_states.place(), ""
+        path, trouble = camera_states.own_path(), ""
         if path is None:
             return
-        while not self._stopping.wait(camera_states.EVERY_S):
+        while not self._stopping.wait(camera_states.WRITE_INTERVAL_S):
             before, trouble = trouble, ""
             try:
                 camera_states.write(

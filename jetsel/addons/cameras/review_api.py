@@ -14,7 +14,7 @@ from starlette.routing import Route
 from jetsel.addons.cameras.review import Review, ReviewDecision
 from jetsel.base.errors import BadRequestError, JetselError
 from jetsel.client import AsyncClient
-from jetsel.gateway.classify import by_name
+from jetsel.gateway.classify import unique_values
 from jetsel.gateway.page import FILES, HEADERS
 from jetsel.gateway.server import application
 from jetsel.gateway.settings import GatewaySettings
@@ -78,7 +78,7 @@ class ReviewApi:
 
 def _only(request: Request, name: str) -> str | None:
     """Return the query's only parameter, None without it; raises BadRequestError for others."""
-    return by_name(request.query_params.multi_items(), [name]).get(name)
+    return unique_values(request.query_params.multi_items(), [name]).get(name)
 
 
 def _json(value: object) -> Response:

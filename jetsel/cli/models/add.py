@@ -21,16 +21,15 @@ from jetsel.cli.models.placed import (
     Resize,
     ResizePx,
     Std,
-    size,
-    triple,
+    parse_size,
+    parse_triple,
 )
 from jetsel.cli.options import ConfigFile, Json
 
 
 def add(
     path: Annotated[
-        Path,
-        typer.Argument(metavar="FILE.onnx|FOLDER", help="ONNX file, or a folder with one and what describes it."),
+        Path, typer.Argument(metavar="FILE.onnx|FOLDER", help="ONNX file, or a folder with one and what describes it.")
     ],
     labels: Annotated[
         Path | None,
@@ -48,8 +47,7 @@ def add(
     folder: Folder = None,
     version: Annotated[str, typer.Option(metavar="N.N.N", help="Version of the model.")] = "1.0.0",
     input_px: Annotated[
-        str | None,
-        typer.Option("--input", metavar="WxH", help="Input size, if the file leaves it open."),
+        str | None, typer.Option("--input", metavar="WxH", help="Input size, if the file leaves it open.")
     ] = None,
     resize: Resize = None,
     resize_px: ResizePx = None,
@@ -57,8 +55,7 @@ def add(
     crop: Annotated[Literal["center", "none"] | None, typer.Option(help="Part that is kept after scaling.")] = None,
     channels: Channels = None,
     output: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output)."),
+        str | None, typer.Option(metavar="NAME", help="Output with the logits (default: `logits`, or the only output).")
     ] = None,
     exclusive: Annotated[
         bool,
@@ -87,8 +84,8 @@ def add(
     the model runs on labelled images prepared so and in other known ways, and is refused if another way is surely
     better. The file is copied. If anything fails, nothing is added.
     """
-    from jetsel.cli.models.checking import proven
-    from jetsel.cli.models.placed import put, report
+    from jetsel.cli.models.checking import check_preprocessing
+    from jetsel.cli.models.placed import add_to_folder, print_added
     from jetsel.site import config_file
     from jetsel.zoo.adding import ModelDescription
     from jetsel.zoo.conventions import convention_values
@@ -99,9 +96,9 @@ def add(
 
     options = (
         SourceValues(f"--labels {labels and path_text(labels)}", {"labels": labels and read_labels_text(labels)}),
-        SourceValues("--mean", {"mean": mean and triple(mean)}),
-        SourceValues("--std", {"std": std and triple(std)}),
-        SourceValues("--input", {"input_px": input_px and size(input_px)}),
+        SourceValues("--mean", {"mean": mean and parse_triple(mean)}),
+        SourceValues("--std", {"std": std and parse_triple(std)}),
+        SourceValues("--input", {"input_px": input_px and parse_size(input_px)}),
         SourceValues("--resize-px", {"resize_px": resize_px}),
         SourceValues("--interpolation", {"interpolation": interpolation}),
         SourceValues("--channels", {"channels": channels}),
@@ -136,6 +133,6 @@ def add(
         origin=None if family else f"{path_text(onnx.resolve().parent)}, classes of {classes}",
     )
     values = config_file.locate_and_read(config)
-    prove = None if check is None else partial(proven, check, values, quiet=json)
-    added = put(file, description, values, folder, replace=replace, check=prove)
-    report(added, description.provenance.source, values, json=json)
+    prove = None if check is None else partial(check_preprocessing, check, values, quiet=json)
+    added = add_to_folder(file, description, values, folder, replace=replace, check=prove)
+    print_added(added, description.provenance.source, values, json=json)

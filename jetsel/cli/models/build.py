@@ -51,14 +51,14 @@ def build(
     from msgspec import structs
 
     from jetsel.base.errors import JetselError
-    from jetsel.cli.models.candidates import BACKEND, order_of, requested_candidates, runs_on_tensorrt
+    from jetsel.cli.models.candidates import BACKEND, engine_order, requested_candidates, runs_on_tensorrt
     from jetsel.cli.models.samples import built_in_images, images_in
     from jetsel.engines.building.builder import Builder
     from jetsel.engines.building.trial import ENOUGH
     from jetsel.site import config_file
     from jetsel.site.configured import limits_of
 
-    def tell(line: str, *, is_result: bool = False) -> None:
+    def print_line(line: str, *, is_result: bool = False) -> None:
         if not json:
             typer.echo(line, err=not is_result)
 
@@ -72,25 +72,27 @@ def build(
         if photographs is None
         else images_in(photographs, MOST_COMPARED, limits, decode_px)
     )
-    tell(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
+    print_line(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
-        tell(f"fewer than {ENOUGH} images show only whether an engine is broken: give more with --photographs DIR")
+        print_line(
+            f"fewer than {ENOUGH} images show only whether an engine is broken: give more with --photographs DIR"
+        )
     rows: list[dict[str, Any]] = []
-    for number, one in enumerate(candidates, 1):
-        plan, fault = None if force else builder.installed(one.weights), None
+    for number, candidate in enumerate(candidates, 1):
+        plan, fault = None if force else builder.installed(candidate.weights), None
         was_built = plan is None
         if plan is None:
-            tell(f"building {number} of {len(candidates)}: {one.name}")
+            print_line(f"building {number} of {len(candidates)}: {candidate.name}")
             try:
-                waiting = partial(tell, "waiting for another build")
-                plan = builder.build(order_of(one, compared), waiting, force=force)
+                waiting = partial(print_line, "waiting for another build")
+                plan = builder.build(engine_order(candidate, compared), waiting, force=force)
             except JetselError as error:
                 was_built, fault = False, str(error)
-        outcome = f"not built: {fault}" if plan is None else _in_words(plan.record, was_built=was_built)
-        words = " ".join(outcome.replace(f"{one.name}: ", "", 1).split())
-        tell(f"{one.family.name} {one.name}: {words}", is_result=True)
+        outcome = f"not built: {fault}" if plan is None else _result_text(plan.record, was_built=was_built)
+        words = " ".join(outcome.replace(f"{candidate.name}: ", "", 1).split())
+        print_line(f"{candidate.family.name} {candidate.name}: {words}", is_result=True)
         record, engine = (None, None) if plan is None else (plan.record, str(plan.path))
-        about = {"family": one.family.name, "name": one.name, "was_built": was_built, "fault": fault}
+        about = {"family": candidate.family.name, "name": candidate.name, "was_built": was_built, "fault": fault}
         rows.append(about | {"engine": engine, "record": record})
     if json:
         print_json({"compared_on": compared.source, "models": rows})
@@ -107,7 +109,8 @@ def build(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _in_words(record: PlanRecord, *, was_built: bool) -> str:
+def _result_text(record: PlanRecord, *, was_built: bool) -> str:
+    """Return the size, accuracy and speed of an engine in words. was_built: now, not in an earlier run."""
     from jetsel.cli.terminal import milliseconds
 
     check = record.check

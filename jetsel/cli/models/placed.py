@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def checked_name(text: str | None) -> str | None:
-    """Return a name for a model or family; raises BadParameter if it is not allowed."""
+    """Return --name or --family as it is; raises BadParameter if it cannot be a name. typer calls this for each."""
     if text is None or is_plain(text):
         return text
     made = plain_name(text)
@@ -50,8 +50,6 @@ FamilyName = Annotated[
     ),
 ]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the family's model of this name.")]
-
-
 Like = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Prepare images as torchvision, timm, ultralytics, keras or others do."),
@@ -75,29 +73,29 @@ Interpolation = Annotated[
 Channels = Annotated[Literal["rgb", "bgr"] | None, typer.Option(help="Order of the input's channels.")]
 
 
-def triple(text: str) -> tuple[float, float, float]:
-    """Parse three numbers, as in `0.485,0.456,0.406`; raises BadParameter, also for levels of 0 to 255."""
+def parse_triple(text: str) -> tuple[float, float, float]:
+    """Return the numbers of --mean or --std: `0.485,0.456,0.406`; raises BadParameter, also for levels of 0 to 255."""
     from jetsel.zoo.conventions import LEVELS_FROM
 
     try:
-        first, second, third = (float(part) for part in text.split(","))
+        red, green, blue = (float(number) for number in text.split(","))
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not three numbers with commas, as in 0.485,0.456,0.406") from None
-    if max(first, second, third) > LEVELS_FROM:
-        meant = ",".join(f"{number / 255:.3f}" for number in (first, second, third))
+    if max(red, green, blue) > LEVELS_FROM:
+        meant = ",".join(f"{number / 255:.3f}" for number in (red, green, blue))
         raise typer.BadParameter(f"{text!r} uses levels of 0 to 255, not units of 0 to 1: {meant}")
-    return first, second, third
+    return red, green, blue
 
 
-def size(text: str) -> tuple[int, int]:
-    """Parse width and height in pixels, as in `224x192`; raises BadParameter."""
+def parse_size(text: str) -> tuple[int, int]:
+    """Return width and height in pixels of a text such as `224x192`; raises BadParameter."""
     match = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
     if match is None:
         raise typer.BadParameter(f"{text!r} is not a width and height, as in 224x224")
     return int(match[1]), int(match[2])
 
 
-def put(
+def add_to_folder(
     file: OnnxFile,
     description: ModelDescription,
     values: Config,
@@ -106,17 +104,17 @@ def put(
     replace: bool,
     check: CheckPreprocessing | None = None,
 ) -> AddedModel:
-    """Add the model in a file; raises ManifestError, EngineFailedError or ConfigError."""
+    """Add the model in a file, after a first run. Raises ManifestError, EngineFailedError or ConfigError."""
     from jetsel.engines.trying import try_run
     from jetsel.zoo import model_folders
     from jetsel.zoo.adding import AddTarget, add_model
 
-    where = AddTarget.of(model_folders(values.models), first_writable(values), folder)
+    folders = AddTarget.of(model_folders(values.models), first_writable(values), folder)
     try_it = partial(try_run, threads=values.models.threads)
-    return add_model(file, description, where, try_it, replace=replace, check=check)
+    return add_model(file, description, folders, try_it, replace=replace, check=check)
 
 
-def report(added: AddedModel, source: str, values: Config, *, json: bool) -> None:
+def print_added(added: AddedModel, source: str, values: Config, *, json: bool) -> None:
     """Print an added model, its latency, its source, and what is left to do."""
     from jetsel.cli.terminal import milliseconds
 
@@ -144,15 +142,15 @@ def report(added: AddedModel, source: str, values: Config, *, json: bool) -> Non
 
 
 def first_writable(values: Config) -> Path:
-    """Return the first folder in models.paths that this user can write to, or else their own."""
+    """Return the first folder in models.paths that this user can write to, or else the user's own folder for models."""
     from jetsel.base.state import state_folder
 
-    given = [path for path in map(Path, values.models.paths) if path.is_dir() and os.access(path, os.W_OK | os.X_OK)]
-    return next(iter(given), state_folder("models"))
+    writable = [path for path in map(Path, values.models.paths) if path.is_dir() and os.access(path, os.W_OK | os.X_OK)]
+    return next(iter(writable), state_folder("models"))
 
 
 def notes_of(values: Config, folder: Path, family: str, added: Sequence[str]) -> list[str]:
-    """Return notes about settings that keep the daemon from serving these models, or from serving them by default."""
+    """Return notes on settings that keep the daemon from serving the added models, or from serving them by default."""
     from jetsel.site.site import open_site
     from jetsel.zoo import model_folders
 

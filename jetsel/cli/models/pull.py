@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace as with_
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Annotated
 
@@ -48,8 +48,8 @@ def pull(
     32-bit floats and in 8 bits, and the faster one is added. Models of torchvision need torch, on this machine or
     another one: pip install 'jetsel[export]'.
     """
-    from jetsel.cli.models.family import Pull, check_answers, pull_family, tell
-    from jetsel.cli.models.placed import put, report
+    from jetsel.cli.models.family import Pull, check_answers, print_step, pull_family
+    from jetsel.cli.models.placed import add_to_folder, print_added
     from jetsel.site import config_file
     from jetsel.zoo import pretrained
     from jetsel.zoo.onnx_model import read_file
@@ -65,8 +65,8 @@ def pull(
     if both:
         raise typer.BadParameter("only efficientnet-lite has both precisions: omit --both")
     with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        model = pull_from_torchvision(reference, weights, mirror, Path(scratch), tell)
+        model = pull_from_torchvision(reference, weights, mirror, Path(scratch), print_step)
         check_answers(model, values)
-        description = with_(model.wanted, name=name or model.wanted.name, family=family)
-        added = put(read_file(model.onnx), description, values, folder, replace=replace)
-        report(added, description.provenance.source, values, json=json)
+        description = replace_fields(model.wanted, name=name or model.wanted.name, family=family)
+        added = add_to_folder(read_file(model.onnx), description, values, folder, replace=replace)
+        print_added(added, description.provenance.source, values, json=json)

@@ -36,7 +36,7 @@ def remove(
     from jetsel.zoo.placing import remove_model
 
     site = read_site(config)
-    family_name, models = _chosen(site.zoo, name, family)
+    family_name, models = _models_to_remove(site.zoo, name, family)
     names = [model.manifest.name for model in models]
     folders = ", ".join(dict.fromkeys(str(model.directory) for model in models))
     if any(model.directory.resolve() == STARTER.resolve() for model in models):
@@ -45,7 +45,7 @@ def remove(
             "starter = false, or only = [...], under [models] in jetsel.toml"
         )
     notes = [f"calibrations of family {family_name.name} that were made with it will be rejected"]
-    notes += [note for one in names for note in _named_in(site.config, one)]
+    notes += [note for model_name in names for note in _settings_notes(site.config, model_name)]
     if not yes:
         print_notes(notes, err=True)
         typer.confirm(f"remove {', '.join(names)} of family {family_name.name} from {folders}?", abort=True, err=True)
@@ -60,16 +60,16 @@ def remove(
     typer.echo("a running daemon serves it until you run: jetsel reload")
 
 
-def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:
-    """Return a family and its models to remove, one or all; raises UnknownModelError or UnknownFamilyError."""
+def _models_to_remove(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tuple[Model, ...]]:
+    """Return a family, and its model of this name or all; raises UnknownModelError or UnknownFamilyError."""
     from jetsel.base.errors import UnknownFamilyError, UnknownModelError, did_you_mean
 
     if name is None:
         if family is None:
             raise typer.BadParameter("name a model, or a family with --family", param_hint="NAME")
         if family not in zoo.families:
-            near = did_you_mean(family, zoo.families)
-            raise UnknownFamilyError(f"there is no family {family}{near}: see jetsel models list")
+            suggestion = did_you_mean(family, zoo.families)
+            raise UnknownFamilyError(f"there is no family {family}{suggestion}: see jetsel models list")
         return zoo.families[family], zoo.families[family].models
     try:
         owner, model = zoo.find(name, family)
@@ -84,11 +84,11 @@ def _chosen(zoo: Zoo, name: str | None, family: str | None) -> tuple[Family, tup
     return owner, (model,)
 
 
-def _named_in(values: Config, name: str) -> list[str]:
-    """Return a note if settings name the model, because a reload is then refused."""
-    places = [
+def _settings_notes(values: Config, name: str) -> list[str]:
+    """Return a note if settings name the model, because the daemon would then refuse to reload; else no note."""
+    settings = [
         *(["models.only"] if name in values.models.only else []),
         *(["policy.fallback"] if values.policy.fallback == name else []),
         *(["policy.default"] if values.policy.default == f"single:{name}" else []),
     ]
-    return [f"the configuration names {name} in {', '.join(places)}: take it out there too"] if places else []
+    return [f"the configuration names {name} in {', '.join(settings)}: take it out there too"] if settings else []

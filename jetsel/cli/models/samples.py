@@ -1,4 +1,4 @@
-"""The images to compare an engine on: a folder's, or drawn ones with those of scikit-image."""
+"""The images on which an engine is compared with ONNX Runtime: those of a folder, or drawn ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jetsel.image import Limits, Photograph, decode, read_file
 
 
 class ComparedImages:
-    """Images to compare an engine on: drawn arrays in BGR, and files. source: a description of them."""
+    """Images to compare an engine on: arrays (height, width, 3) BGR, and files. source: a description of them."""
 
     def __init__(
         self, source: str, drawn: Sequence[NDArray[np.uint8]], paths: Sequence[Path], limits: Limits, decode_px: int
@@ -42,18 +42,18 @@ def built_in_images(limits: Limits, decode_px: int) -> ComparedImages:
     """Return the images that jetsel draws, and those of scikit-image if it is installed."""
     drawn = list(pictures().values())
     installed = [path for path in photographs().values() if isinstance(path, Path)]
-    both = f" and {len(installed)} images of scikit-image" if installed else ""
-    return ComparedImages(f"{len(drawn)} images drawn by jetsel{both}", drawn, installed, limits, decode_px)
+    others = f" and {len(installed)} images of scikit-image" if installed else ""
+    return ComparedImages(f"{len(drawn)} images drawn by jetsel{others}", drawn, installed, limits, decode_px)
 
 
 def images_in(folder: Path, most: int, limits: Limits, decode_px: int) -> ComparedImages:
-    """Return the images of a folder, at any depth; if there are more than `most`, an even selection.
+    """Return the images of a folder, at any depth; if there are more than `most`, every nth so that `most` remain.
 
     Each is decoded once to check it. Raises BadImageError if the folder has none or cannot be read.
     """
     listed = list(images_below(folder))
     paths = [path for path in listed if isinstance(path, Path)]
-    readable, left_out = [], [one for one in listed if isinstance(one, LeftOut)]
+    readable, left_out = [], [entry for entry in listed if isinstance(entry, LeftOut)]
     for path in (paths[number * len(paths) // most] for number in range(most)) if len(paths) > most else paths:
         try:
             decode(read_file(path, limits), limits, decode_px)
@@ -64,7 +64,7 @@ def images_in(folder: Path, most: int, limits: Limits, decode_px: int) -> Compar
     if not readable:
         what = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
         raise BadImageError("; ".join((what, *left_out_lines(left_out))))
-    of = f" of {len(paths)}" if len(paths) > most else ""
+    total = f" of {len(paths)}" if len(paths) > most else ""
     kinds = ", ".join(f"{count} {kind}" for kind, count in count_reasons(one.reason for one in left_out).items())
-    source = f"{len(readable)}{of} images of {folder}{kinds and f', left out: {kinds}'}"
+    source = f"{len(readable)}{total} images of {folder}{kinds and f', left out: {kinds}'}"
     return ComparedImages(source, (), readable, limits, decode_px)

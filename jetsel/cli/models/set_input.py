@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.models.placed import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std, triple
+from jetsel.cli.models.placed import Channels, Interpolation, Like, Mean, Resize, ResizePx, Std, parse_triple
 from jetsel.cli.options import ConfigFile, Json, emit
 
 
@@ -36,23 +36,21 @@ def set_input(
     from jetsel.zoo.manifest import Preprocessing
     from jetsel.zoo.placing import rewrite_manifest
 
-    given = {
-        "mean": None if mean is None else triple(mean),
-        "std": None if std is None else triple(std),
+    all_options = {
+        "mean": None if mean is None else parse_triple(mean),
+        "std": None if std is None else parse_triple(std),
         "channels": channels,
         "resize": resize,
         "resize_px": resize_px,
         "interpolation": interpolation,
     }
-    options = {key: value for key, value in given.items() if value is not None}
+    options = {key: value for key, value in all_options.items() if value is not None}
     if like is None and not options:
         raise typer.BadParameter("No change given. Use --like NAME, or --mean A,B,C --std A,B,C.")
     owner, model = read_site(config).zoo.find(name, family)
     source = ", ".join(["jetsel models set", *([] if like is None else [f"--like {like}"]), *options])
     manifest = rewrite_manifest(
-        model,
-        input=changed_values(model.manifest.input, like, options),
-        preprocessing=Preprocessing(source=source),
+        model, input=changed_values(model.manifest.input, like, options), preprocessing=Preprocessing(source=source)
     ).manifest
     spec = ", ".join(
         f"{key} {value}" for key, value in msgspec.to_builtins(manifest.input).items() if value is not None

@@ -76,51 +76,51 @@ def train_head(
 
     site = read_site(config)
     values, zoo = site.config, site.zoo
-    backbones, made, there = _planned(zoo, photos, backbone, family, name, replace=replace)
-    labels = made.labels
+    backbones, new_family, replaced = _plan_heads(zoo, photos, backbone, family, name, replace=replace)
+    labels = new_family.labels
     images = find(photos, labels, None, need_labels=True)
-    place = check_before(values, labels, images, folder)
-    shown = [(one.path, one.class_number) for one in images.photographs if one.class_number is not None]
-    decode_px = (backbones if name is None else zoo.families[made.name]).decode_px  # as in the daemon
+    target = check_before_training(values, labels, images, folder)
+    labelled = [(image.path, image.class_number) for image in images.photographs if image.class_number is not None]
+    decode_px = (backbones if name is None else zoo.families[new_family.name]).decode_px  # as in the daemon
     if not json:
-        print_notes(made.notes)
+        print_notes(new_family.notes)
     with ProgressOutput(quiet=json) as output, loaded_models(backbones, values) as engines:
-        embedded = see(shown, backbones.models, engines, site.limits, decode_px, output.step)
+        embedded = see(labelled, backbones.models, engines, site.limits, decode_px, output.step)
         trained = train(embedded, labels.names, output.step)
     left_out = [*images.skipped, *embedded.unreadable]
     learned = sorted(set(embedded.hashes))
     classes = len(backbones.labels.wnids)
     models = [
-        add_head(model, trained[new].head.content(learned), classes, made, place, there.get(new))
-        for new, model in backbones.by_name.items()
+        add_head(model, trained[head].head.content(learned), classes, new_family, target, replaced.get(head))
+        for head, model in backbones.by_name.items()
     ]
-    notes = notes_of(values, models[0].directory, made.name, list(trained))
-    accuracies = {new: one.accuracy for new, one in trained.items() if isinstance(one.accuracy, float)}
+    notes = notes_of(values, models[0].directory, new_family.name, list(trained))
+    accuracies = {head: one.accuracy for head, one in trained.items() if isinstance(one.accuracy, float)}
     unmeasured = next((one.accuracy for one in trained.values() if isinstance(one.accuracy, str)), None)
     if json:
-        report = {"family": made.name, "classes": list(labels.names), "photographs": len(embedded.classes)}
-        report |= {"unreadable": len(embedded.unreadable), "notes": [*made.notes, *notes]}
+        report = {"family": new_family.name, "classes": list(labels.names), "photographs": len(embedded.classes)}
+        report |= {"unreadable": len(embedded.unreadable), "notes": [*new_family.notes, *notes]}
         report |= {"accuracy": accuracies, "accuracy_reason": unmeasured}
         print_json({**report, "left_out": [(str(path), reason) for path, reason in left_out]})
         return
-    typer.echo(f"family {made.name}: {len(labels.names)} classes, {len(embedded.classes):,} images")
+    typer.echo(f"family {new_family.name}: {len(labels.names)} classes, {len(embedded.classes):,} images")
     for line in left_out_lines(left_out):
         typer.echo(line)
-    for new, accuracy in accuracies.items():
-        count = trained[new].held_out
+    for head, accuracy in accuracies.items():
+        count = trained[head].held_out
         half = 100 * share_interval(np.arange(count) < round(accuracy * count)).half_width
-        typer.echo(f"{new}: {100 * accuracy:.1f} % right on held-out images ({count:,} images, \u00b1 {half:.0f})")
+        typer.echo(f"{head}: {100 * accuracy:.1f} % right on held-out images ({count:,} images, \u00b1 {half:.0f})")
     if unmeasured is not None:
         typer.echo(f"accuracy not known: {unmeasured}")
     print_notes(notes)
     others = "OTHER_IMAGES" if name is None else "OTHER_IMAGES_OF_ALL_KINDS"
-    typer.echo(f"next: jetsel calibrate {others} --family {made.name}; jetsel reload, if a daemon runs")
+    typer.echo(f"next: jetsel calibrate {others} --family {new_family.name}; jetsel reload, if a daemon runs")
 
 
-def _planned(
+def _plan_heads(
     zoo: Zoo, photos: Path, backbone: str | None, family: str | None, name: str | None, *, replace: bool
 ) -> tuple[Family, NewFamily, dict[str, Model]]:
-    """Return the backbones, the family of the new heads, and the models that the heads replace, by name."""
+    """Return the family with the backbones, the family of the new heads, and by name the models that they replace."""
     from jetsel.base.errors import ManifestError
     from jetsel.calibrate.record.photographs import class_names
     from jetsel.zoo import pretrained
@@ -131,9 +131,9 @@ def _planned(
         backbone = backbone or pretrained.FAMILY
         owner = zoo.families.get(pretrained.FAMILY if backbone == pretrained.NAME else backbone)
         if owner is None:
-            there = f"there are {', '.join(zoo.families)}"
+            existing = f"there are {', '.join(zoo.families)}"
             pull = f"jetsel models pull {pretrained.NAME} makes {pretrained.FAMILY}"
-            raise ManifestError(f"--backbone: there is no family {backbone}; {there}, and {pull}")
+            raise ManifestError(f"--backbone: there is no family {backbone}; {existing}, and {pull}")
         labels = labels_from_names(class_names(photos), str(photos))
         return owner, *family_of_heads(zoo, owner, family, photos, labels, replace=replace)
     if family is None:
@@ -158,11 +158,8 @@ def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
         raise CalibrationError(f"{photos}: heads of family {family.name} need all its classes: {'; '.join(repairs)}")
 
 
-def check_before(values: Config, labels: Labels, images: FoundImages, given: Path | None) -> Path:
-    """Return the folder for the models; raises CalibrationError if training would fail, before it reads any image.
-
-    given: the owner's folder, None for the first writable one.
-    """
+def check_before_training(values: Config, labels: Labels, images: FoundImages, given: Path | None) -> Path:
+    """Return the folder for the models, `given` or a writable one; raises CalibrationError if training would fail."""
     import os
     from collections import Counter
 
@@ -174,7 +171,7 @@ def check_before(values: Config, labels: Labels, images: FoundImages, given: Pat
     counts = Counter(one.class_number for one in images.photographs)
     check_enough([counts[number] for number in range(len(labels.names))], labels.names, images.skipped)
     folder = given or first_writable(values)
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise CalibrationError(f"{folder}: you may not write there; name a folder of your own in models.paths")
     return folder

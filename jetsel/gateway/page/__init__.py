@@ -20,37 +20,38 @@ from jetsel import image
 from jetsel.base.errors import BusyError, JetselError
 from jetsel.client import AsyncClient
 from jetsel.gateway import camera_states
-from jetsel.gateway.errors import body_of
+from jetsel.gateway.errors import error_body
 
-SIDE_PX = 96
+SIDE_PX = 96  # longer side of a thumbnail
 QUALITY = 70  # of JPEG: about 3 KB for a thumbnail
 
 
 class Thumbnails:
-    """The last `most` thumbnails by the id of their answers; none if `most` is 0."""
+    """Thumbnails of the last images, by the id of their answers. limit: their number, 0 for none."""
 
-    def __init__(self, most: int, limits: image.Limits) -> None:
-        self.most = most
-        self._limits = limits
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
+    def __init__(self, limit: int, image_limits: image.Limits) -> None:
+        self.limit = limit
+        self._image_limits = image_limits
+        self._thumbnails: OrderedDict[str, bytes] = OrderedDict()
 
-    async def keep(self, answer_id: str, picture: Any) -> None:
-        """Keep a thumbnail of an answered image: encoded, or pixels (height, width, 3) uint8 BGR."""
-        if not self.most:
+    async def add(self, answer_id: str, picture: Any) -> None:
+        """Make and keep a thumbnail of an answered image: a file's bytes, or pixels (height, width, 3) uint8 BGR."""
+        if not self.limit:
             return
-        small = await asyncio.to_thread(self._small, picture)
-        if small is not None:
-            self._kept[answer_id] = small
-            while len(self._kept) > self.most:
-                self._kept.popitem(last=False)
+        thumbnail = await asyncio.to_thread(self._shrink, picture)
+        if thumbnail is not None:
+            self._thumbnails[answer_id] = thumbnail
+            while len(self._thumbnails) > self.limit:
+                self._thumbnails.popitem(last=False)
 
     def get(self, answer_id: str) -> bytes | None:
-        """Return the thumbnail as JPEG, None if it is not kept (any more)."""
-        return self._kept.get(answer_id)
+        """Return the JPEG thumbnail of an answer's image, None if there is none (any more)."""
+        return self._thumbnails.get(answer_id)
 
-    def _small(self, picture: Any) -> bytes | None:
+    def _shrink(self, picture: Any) -> bytes | None:
+        """Return an image as a small JPEG, None if it cannot be decoded."""
         try:
-            bgr = picture if isinstance(picture, np.ndarray) else image.decode(picture, self._limits, SIDE_PX).bgr
+            bgr = picture if isinstance(picture, np.ndarray) else image.decode(picture, self._image_limits, SIDE_PX).bgr
         except JetselError:
             return None  # the daemon may read images that this process cannot
         shorter_px = round(SIDE_PX * min(bgr.shape[:2]) / max(bgr.shape[:2]))
@@ -65,27 +66,26 @@ FILES = {
     "/page.js": HERE / "page.js",
     "/plotly.min.js": Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
 }
-EVERY_S = 1.0
+EVENT_INTERVAL_S = 1.0
 MOST_VIEWERS = 32
-STATUS_MS = 1000.0
+STATUS_MS = 1000.0  # time limit of a request for the status
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; "
-    "frame-ancestors 'none'",
+    "frame-ancestors 'none'",  # unsafe-inline, because plotly styles its charts with inline style elements
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
 }
-"""plotly styles its charts with inline style elements."""
 
 
 class _Events:
-    """/events for a limited number of viewers: an ASGI application, to count out viewers whose stream never began."""
+    """Serves /events to at most MOST_VIEWERS; an ASGI application, because that always learns when a viewer leaves."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self._viewers = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one viewer until it leaves."""
+        """Send events to one viewer until it leaves; raises BusyError if there are too many viewers."""
         if self._viewers >= MOST_VIEWERS:
             raise BusyError(f"{MOST_VIEWERS} pages are open already: close one")
         headers = {"Cache-Control": "no-store"}
@@ -97,26 +97,26 @@ class _Events:
             self._viewers -= 1
 
     async def _stream(self) -> AsyncIterator[bytes]:
-        """Yield status and cameras each second; without a status, an event with the reason."""
+        """Yield the daemon's status, or the error if it fails, and the cameras' states each second."""
         while True:
             try:
                 status = await self._client.status(timeout_ms=STATUS_MS)
                 event = b"event: status\ndata: " + msgspec.json.encode(status)
             except JetselError as error:
-                event = b"event: away\ndata: " + msgspec.json.encode(body_of(error))
+                event = b"event: away\ndata: " + msgspec.json.encode(error_body(error))
             cameras = await asyncio.to_thread(camera_states.read)
             yield event + b"\n\nevent: cameras\ndata: " + msgspec.json.encode(cameras) + b"\n\n"
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(EVENT_INTERVAL_S)
 
 
 class PageApi:
-    """Routes of /, its files, /events and /thumbnails."""
+    """Handlers of /, the page's files, /events and /thumbnails."""
 
     def __init__(self, client: AsyncClient, thumbnails: Thumbnails) -> None:
         self._events = _Events(client)
         self._thumbnails = thumbnails
         text = _PAGE.read_text("utf-8")
-        self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.most else text
+        self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.limit else text
 
     def routes(self) -> list[Route]:
         """Return every route."""

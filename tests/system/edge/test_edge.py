@@ -111,13 +111,13 @@ def test_an_edge_that_lies_costs_its_answer_and_nothing_else(open_edge: Open) ->
             told = ask(edge)
             assert isinstance(told, EngineDiedError)
             assert words in str(told)
-            assert edge.server("l").times["l"].at(0.0) is None, "what it took is not believed"
+            assert edge.server("l").times["l"].mean_and_sd_ms(0.0) is None, "what it took is not believed"
 
 
 @pytest.mark.slow
 def test_a_model_that_slowed_down_is_seen_to_be_fast_again_though_nobody_asks_it(open_edge: Open) -> None:
     def mean_ms() -> float:
-        known = edge.server("l").times["l"].at(time.monotonic())
+        known = edge.server("l").times["l"].mean_and_sd_ms(time.monotonic())
         return known[0]
 
     with Liar(ANSWER, HONEST) as server:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from jetsel.base.config import Config, Models
 from jetsel.cli.app import app
-from jetsel.cli.classify import _files
+from jetsel.cli.classify import _list_files
 from jetsel.cli.models.candidates import requested_candidates
 from jetsel.cli.models.samples import images_in
 from jetsel.image import Limits
@@ -20,14 +20,14 @@ def test_of_a_folder_all_photographs_are_asked_about(tmp_path: Path, capsys: pyt
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     single = tmp_path / "notes.txt"
-    assert _files([single, tmp_path]) == [single, *(tmp_path / name for name in ("a.png", "b.JPG", "deep/c.webp"))]
+    assert _list_files([single, tmp_path]) == [single, *(tmp_path / name for name in ("a.png", "b.JPG", "deep/c.webp"))]
     assert capsys.readouterr().err.splitlines()[::2] == ["left out: 1 hidden", "left out: 1 not an image"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(typer.BadParameter, match=r"empty: holds no JPEG, PNG or WebP file$"):
-        _files([tmp_path / "empty"])
+        _list_files([tmp_path / "empty"])
     (tmp_path / "empty" / "@eaDir" / "0.jpg").mkdir(parents=True)
     with pytest.raises(typer.BadParameter, match=r"holds no JPEG, .*; left out: 1 made by a system"):
-        _files([tmp_path / "empty"])
+        _list_files([tmp_path / "empty"])
 
 
 LIMITS = Limits(10**7, 10**7)

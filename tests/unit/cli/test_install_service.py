@@ -9,14 +9,14 @@ import pytest
 from jetsel.base.errors import ConfigError
 from jetsel.cli.install_service import (
     BOOTED,
-    BY_HAND,
+    OPTIONAL_UNITS,
     TEMPLATES,
     ServiceError,
     commands,
-    hidden,
     run_commands,
     system_files,
     units,
+    unreadable_paths,
 )
 
 EXECUTABLE = Path("/opt/jetsel/venv/bin/jetsel")
@@ -46,9 +46,9 @@ def test_a_path_that_systemd_would_take_apart_is_refused(path: str) -> None:
 
 def test_the_service_is_started_again_and_its_socket_only_where_its_unit_has_changed() -> None:
     run = commands(user=False, socket_changed=False)
-    by_hand = [f"-systemctl try-restart jetsel-{name}.service" for name in ("gateway", "watch", "review")]
-    assert run[-4:] == ["systemctl restart jetsel.service", *by_hand]
-    assert not any("enable" in line and unit in line for line in run for unit in BY_HAND), "their owner does"
+    optional_units = [f"-systemctl try-restart jetsel-{name}.service" for name in ("gateway", "watch", "review")]
+    assert run[-4:] == ["systemctl restart jetsel.service", *optional_units]
+    assert not any("enable" in line and unit in line for line in run for unit in OPTIONAL_UNITS), "their owner does"
     assert run.index("systemctl daemon-reload") < run.index("systemctl start jetsel.socket")
     stop = "systemctl stop jetsel.socket jetsel.service"
     assert stop not in run, "clients go on waiting in it"
@@ -69,7 +69,7 @@ def test_a_user_has_a_manager_of_their_own_and_no_root_commands() -> None:
 
 
 def test_an_installation_in_a_home_directory_is_named_with_the_repair() -> None:
-    said = next(hidden(Path("/home/ann/venv/bin/jetsel")))
+    said = next(unreadable_paths(Path("/home/ann/venv/bin/jetsel")))
     assert "/home/ann/venv/bin/jetsel" in said
     assert "/opt" in said
 

@@ -54,7 +54,7 @@ class Daemon:
 
     def let_in(self, named: Single | None = None, deadline_ms: float | None = None) -> bool:
         """Admit a request, or refuse it. named: the policy that it names, whatever the target."""
-        floor_ms, _ = self.driver.floor_ms(*([named] if named else [one.policy for one in FRONT.points]))
+        floor_ms, _ = self.driver.least_times_ms(*([named] if named else [one.policy for one in FRONT.points]))
         target_ms = None if named else self.target_ms
         try:
             was_near = self.admission.admit(LOAD, deadline_ms, floor_ms, target_ms=target_ms, adapts=named is None)
@@ -74,7 +74,7 @@ class Daemon:
         ahead = outlook(self.driver.queues, target_s or 1e9, self.clock.now_s, sent, Allowance(pace_ms))
         run = RequestRun(None, None, ahead, policy=named or FRONT.select_now(ahead).policy, request=Asked(deadline_s))
         self.driver.start(run)
-        self.driver.carry(run)
+        self.driver.continue_runs(run)
         models_ms = sum(ran.latency_ms for ran in run.ran)
         limit_share = None if limit_ms is None or not was_near else (self.clock.now_s - received_s) * 1e3 / limit_ms
         is_answered = isinstance(run.outcome, Decision)

@@ -33,15 +33,15 @@ def put(folder: Path, cameras: list[Any], pid: int | None = None, age_s: float =
 
 
 def test_what_is_written_is_read_by_name_and_region_for_the_group_alone(tmp_path: Path) -> None:
-    path = camera_states.place({"XDG_RUNTIME_DIR": str(tmp_path)})
+    path = camera_states.own_path({"XDG_RUNTIME_DIR": str(tmp_path)})
     assert path == tmp_path / "jetsel-watch" / f"{os.getpid()}.json"
     camera_states.write(path, [state("yard", "left"), state()])
     assert read(tmp_path) == [state(), state("yard", "left")]
     assert path.stat().st_mode & 0o777 == 0o640
-    assert camera_states.place({"RUNTIME_DIRECTORY": "/run/jetsel-watch:/run/x", "XDG_RUNTIME_DIR": "/x"}) == Path(
+    assert camera_states.own_path({"RUNTIME_DIRECTORY": "/run/jetsel-watch:/run/x", "XDG_RUNTIME_DIR": "/x"}) == Path(
         "/run/jetsel-watch/state.json"
     )
-    assert camera_states.place({}) is None
+    assert camera_states.own_path({}) is None
 
 
 def test_a_file_holds_no_more_than_its_bound(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ async def serving(most: int = 8) -> AsyncIterator[Open]:
     state = ServerState()
 
     def made() -> BoundedConnection:
-        return BoundedConnection(config=config, server_state=state, app_state={}, most=most)
+        return BoundedConnection(config=config, server_state=state, app_state={}, limit=most)
 
     server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
     port, writers = server.sockets[0].getsockname()[1], []
@@ -80,7 +80,7 @@ async def is_closed(peer: Peer) -> bool:
 )
 @in_time
 async def test_who_does_not_finish_a_head_is_hung_up_on(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HEAD_S", 0.05)
+    monkeypatch.setattr(limits, "HEAD_TIMEOUT_S", 0.05)
     async with serving() as connect:
         assert await is_closed(await connect(sent))
 

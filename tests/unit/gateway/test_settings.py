@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from jetsel.base.errors import ConfigError
-from jetsel.gateway.limits import refusal
-from jetsel.gateway.settings import address, bears, check_reach, read_token
+from jetsel.gateway.limits import cross_site_refusal
+from jetsel.gateway.settings import has_token, parse_address, read_token, require_authentication
 
 SECRET = "0123456789abcdef"
 
 
 def test_addresses_are_read_in_both_versions_of_ip() -> None:
-    assert address("127.0.0.1:8000") == ("127.0.0.1", 8000)
-    assert address("[::1]:0") == ("::1", 0)
-    assert address("localhost:80") == ("localhost", 80)
+    assert parse_address("127.0.0.1:8000") == ("127.0.0.1", 8000)
+    assert parse_address("[::1]:0") == ("::1", 0)
+    assert parse_address("localhost:80") == ("localhost", 80)
 
 
 @pytest.mark.parametrize(
@@ -23,17 +23,17 @@ def test_addresses_are_read_in_both_versions_of_ip() -> None:
 )
 def test_what_is_no_address_is_refused_with_an_example(listen: str) -> None:
     with pytest.raises(ConfigError, match=r"as in 127\.0\.0\.1:8000"):
-        address(listen)
+        parse_address(listen)
 
 
 def test_beyond_loopback_somebody_must_ask_who_is_there() -> None:
     for host in ("127.0.0.1", "127.8.0.1", "::1", "localhost"):
-        check_reach(host, token=None, behind_proxy=False)
+        require_authentication(host, token=None, behind_proxy=False)
     for host in ("0.0.0.0", "::", "192.0.2.1", "robot.local"):
         with pytest.raises(ConfigError, match="--token-file"):
-            check_reach(host, token=None, behind_proxy=False)
-        check_reach(host, token=SECRET, behind_proxy=False)
-        check_reach(host, token=None, behind_proxy=True)
+            require_authentication(host, token=None, behind_proxy=False)
+        require_authentication(host, token=SECRET, behind_proxy=False)
+        require_authentication(host, token=None, behind_proxy=True)
 
 
 def test_a_secret_is_its_file_s_one_line_and_the_file_is_not_for_all(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_the_repair_of_a_token_makes_a_file_that_is_accepted(tmp_path: Path) -> 
 
 
 def test_a_header_bears_the_token_or_it_does_not() -> None:
-    assert bears(f"Bearer {SECRET}", SECRET)
-    assert not any(bears(header, SECRET) for header in (None, "", SECRET, f"Basic {SECRET}", f"Bearer {SECRET}x"))
+    assert has_token(f"Bearer {SECRET}", SECRET)
+    assert not any(has_token(header, SECRET) for header in (None, "", SECRET, f"Basic {SECRET}", f"Bearer {SECRET}x"))
 
 
 NAMES = frozenset({"jetson-3.example.org"})
@@ -76,7 +76,7 @@ NAMES = frozenset({"jetson-3.example.org"})
 
 def refused(method: str = "POST", names: frozenset[str] | None = NAMES, **headers: str) -> bool:
     sent = {name.replace("_", "-").encode(): value for name, value in headers.items()}
-    return refusal(method, sent, names) is not None
+    return cross_site_refusal(method, sent, names) is not None
 
 
 @pytest.mark.parametrize(

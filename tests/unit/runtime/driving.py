@@ -56,7 +56,7 @@ ODD = np.log(0.9 / 0.1)  # the margin at which two classes stand 0.9 to 0.1
 def finish(driver: Driver, run: RequestRun) -> Decision | Exception:
     """Run one policy to its end on this thread."""
     driver.start(run)
-    driver.carry(run)
+    driver.continue_runs(run)
     assert run.outcome is not None
     return run.outcome
 
@@ -64,7 +64,7 @@ def finish(driver: Driver, run: RequestRun) -> Decision | Exception:
 def have_run(queue: ModelQueue, times_ms: list[float], now_s: float) -> None:
     """Let runs of this duration have just ended."""
     for took_ms in times_ms * SORT_EVERY:
-        queue.times.ran(took_ms, 1, now_s)
+        queue.times.add_batch(took_ms, 1, now_s)
 
 
 class Asked:
@@ -114,7 +114,7 @@ def queue(driver: Driver, *requests: RequestRun) -> None:
     """Start the requests, which then wait for their models as if the engines were busy."""
     for request in requests:
         driver.start(request)
-        driver.waiting.put(request, models_of(request))
+        driver.waiting.enqueue(request, models_of(request))
 
 
 def models_of(request: RequestRun) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def models_of(request: RequestRun) -> tuple[str, ...]:
 
 def taken(driver: Driver) -> Batch:
     """The next batch, which must be there."""
-    batch = driver.waiting.take()
+    batch = driver.waiting.next_batch()
     assert batch is not None
     return batch
 

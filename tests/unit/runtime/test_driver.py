@@ -48,7 +48,7 @@ def test_a_run_and_its_escalation_are_counted_at_once(driver: Driver) -> None:
     driver.start(request)
     seen = []
     while request.outcome is None:
-        driver.waiting.put(request, models_of(request))
+        driver.waiting.enqueue(request, models_of(request))
         batch = taken(driver)
         assert driver.execute(batch) == [request]
         seen.append([one.times.counts() for one in driver.queues.values()])
@@ -59,7 +59,7 @@ def test_waiting_for_a_model_is_told_for_all_runs_together(driver: Driver, clock
     request = request_run(CASCADE)
     driver.start(request)
     for waited_s in (0.25, 0.5):
-        driver.waiting.put(request, models_of(request))
+        driver.waiting.enqueue(request, models_of(request))
         clock.now_s += waited_s
         batch = taken(driver)
         driver.execute(batch)
@@ -75,7 +75,7 @@ def test_waiting_runs_of_one_model_go_out_together_up_to_the_limit(
     queue(driver, *requests)
     first = taken(driver)
     assert first.runs == requests[:3]
-    assert driver.waiting.take() is None, "the engine serves one caller at a time"
+    assert driver.waiting.next_batch() is None, "the engine serves one caller at a time"
     assert driver.execute(first) == requests[:3]
     image_ms = driver.queues["m"].times.percentile_ms(0.5)
     assert image_ms == pytest.approx(requests[0].ran[0].latency_ms / 3), "its images share the batch's time"
@@ -94,11 +94,11 @@ def test_a_thread_that_leaves_an_engine_takes_along_what_waits_for_it(
     requests = [request_run(Single("m")) for _ in range(2)]
     for request in requests:
         driver.start(request)
-        assert driver.carry(request) == [], "another thread runs m"
+        assert driver.continue_runs(request) == [], "another thread runs m"
     place.leave()
     third = request_run(Single("m"))
     driver.start(third)
-    assert driver.carry(third) == [*requests, third]
+    assert driver.continue_runs(third) == [*requests, third]
     assert engines["m"].batches == [3]
 
 
@@ -106,7 +106,7 @@ def test_the_longest_waiting_queue_goes_first(driver: Driver, clock: Clock) -> N
     queue(driver, request_run(Single("l")))
     clock.now_s += 1
     queue(driver, request_run(Single("s")))
-    batches = [driver.waiting.take(), driver.waiting.take()]
+    batches = [driver.waiting.next_batch(), driver.waiting.next_batch()]
     assert [batch.queue.model for batch in batches if batch] == ["l", "s"]
 
 
@@ -135,8 +135,8 @@ def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clo
 
 def test_the_floor_is_the_cheapest_first_step(driver: Driver, clock: Clock) -> None:
     have_run(driver.queues["s"], [1.0, 2.0, 3.0], clock.now_s)
-    assert driver.floor_ms(CASCADE) == (2.0, 0.0)
-    assert driver.floor_ms(Single("l")) == (0.0, 0.0), "nothing measured yet"
+    assert driver.least_times_ms(CASCADE) == (2.0, 0.0)
+    assert driver.least_times_ms(Single("l")) == (0.0, 0.0), "nothing measured yet"
 
 
 def test_all_of_several_models_are_waited_for(driver: Driver) -> None:

@@ -12,7 +12,7 @@ from jetsel.base.errors import DeadlineError, EngineDiedError, JetselError, Mode
 from jetsel.policies import Decision, Evidence, Prediction, Run
 from jetsel.policies.policy import Steps
 from jetsel.runtime import Driver, ModelQueue, RequestRun, Timers
-from jetsel.runtime.model_queue import Arrived, RemoteForecast
+from jetsel.runtime.model_queue import RemoteForecast, ResultCallback
 from jetsel.runtime.shared_runs import Timer
 from tests.unit.runtime.driving import Duplicated, TableEngine, finish, have_run, models_of, request_run, taken
 from tests.waiting import until
@@ -25,13 +25,13 @@ class Place:
 
     def __init__(self) -> None:
         self.unavailable: str | None = None
-        self.submitted: list[tuple[str, Arrived]] = []
+        self.submitted: list[tuple[str, ResultCallback]] = []
         self.cancelled: list[int] = []  # numbers of those that were cancelled
 
-    def expected(self, *_: object) -> RemoteForecast:
+    def forecast(self, *_: object) -> RemoteForecast:
         return RemoteForecast(None, None, None)
 
-    def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+    def submit(self, model: str, run: RequestRun, arrived: ResultCallback) -> Callable[[], None]:
         self.submitted.append((model, arrived))
         return partial(self.cancelled.append, len(self.submitted) - 1)
 
@@ -76,12 +76,12 @@ def test_a_run_elsewhere_leaves_the_thread_free_and_its_result_goes_on_with_the_
     both: Driver, place: Place, roused: threading.Event
 ) -> None:
     run = begin(both, "all", None, "far")
-    assert both.carry(run) == []
+    assert both.continue_runs(run) == []
     assert not both.has_work
     place.bring()
     assert roused.is_set()
     assert both.has_work
-    assert both.carry() == [run]
+    assert both.continue_runs() == [run]
     assert said(run) == "far"
     assert [(one.model, one.because) for one in run.ran] == [("far", "together")]
     assert both.queues["far"].times.counts() == (1, 0)
@@ -92,7 +92,7 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     both: Driver, place: Place, engines: dict[str, TableEngine]
 ) -> None:
     run = begin(both, "first")
-    assert both.carry(run) == [run]
+    assert both.continue_runs(run) == [run]
     assert said(run) == "s"
     assert place.cancelled == [0]
     place.bring()
@@ -100,20 +100,20 @@ def test_the_first_of_them_is_enough_and_the_other_is_cancelled(
     assert [one.model for one in run.ran] == ["s"]
     engines["s"].caller_limiter.enter(1)  # s is busy: the run waits for it
     second = begin(both, "first")
-    assert both.carry(second) == []
+    assert both.continue_runs(second) == []
     place.bring()
-    assert both.carry() == [second]
+    assert both.continue_runs() == [second]
     assert said(second) == "far"
     engines["s"].caller_limiter.leave()
-    assert both.waiting.take() is None, "it waits for s no more"
+    assert both.waiting.next_batch() is None, "it waits for s no more"
 
 
 @pytest.mark.parametrize("models", [("s", "far"), ("far",)], ids=["the best so far answers", "nothing has come"])
 def test_a_deadline_ends_the_wait(both: Driver, place: Place, roused: threading.Event, models: tuple[str, ...]) -> None:
     run = begin(both, "deadline", soon(), *models)
-    assert both.carry(run) == []
+    assert both.continue_runs(run) == []
     until(roused.is_set)
-    assert both.carry() == [run]
+    assert both.continue_runs() == [run]
     assert place.cancelled == [0]
     place.bring()
     assert not both.has_work
@@ -130,13 +130,13 @@ def test_nothing_is_waited_for_once_the_best_is_there(
 ) -> None:
     engines["s"].caller_limiter.enter(1)
     run = begin(both, "deadline", soon(FAR_S))
-    assert both.carry(run) == []
+    assert both.continue_runs(run) == []
     timer = run.shared.cancellations[0].__self__
     assert isinstance(timer, Timer)
     place.bring()
-    assert both.carry() == [run]
+    assert both.continue_runs() == [run]
     assert said(run) == "far"
-    assert timer.call is None, "it holds no photograph until the deadline"
+    assert timer.callback is None, "it holds no photograph until the deadline"
 
 
 class Held(Duplicated):
@@ -156,9 +156,9 @@ def test_a_run_here_is_spared_where_the_edge_s_answer_comes_first(
 ) -> None:
     run = request_run(Held(1.0), soon(FAR_S))
     both.start(run)
-    assert both.carry(run) == []
+    assert both.continue_runs(run) == []
     place.bring()
-    assert both.carry() == [run]
+    assert both.continue_runs() == [run]
     assert (said(run), engines["s"].batches) == ("far", [])
 
 
@@ -168,28 +168,28 @@ def test_a_run_here_begins_in_time_where_nothing_comes(
 ) -> None:
     run = request_run(Held(1.0 if fails else (FAR_S - 0.1) * 1e3), soon(FAR_S))
     both.start(run)
-    assert both.carry(run) == []
+    assert both.continue_runs(run) == []
     if fails:
         place.bring(error=EngineDiedError("the link is gone"))
     until(roused.is_set)
-    both.carry()
+    both.continue_runs()
     if not fails:
         assert run.outcome is None, "the edge's answer may come still"
         place.bring()
-        both.carry()
+        both.continue_runs()
     assert said(run) == ("s" if fails else "s and far")
 
 
 def test_what_fails_elsewhere_costs_nothing_where_something_comes(both: Driver, place: Place) -> None:
     run = begin(both, "deadline", soon(FAR_S))
-    both.carry(run)
+    both.continue_runs(run)
     place.bring(error=EngineDiedError("the link is gone"))
-    assert both.carry() == [run]
+    assert both.continue_runs() == [run]
     assert said(run) == "s"
     alone = begin(both, "deadline", soon(FAR_S), "far")
-    both.carry(alone)
+    both.continue_runs(alone)
     place.bring(error=EngineDiedError("the link is gone"))
-    assert both.carry() == [alone]
+    assert both.continue_runs() == [alone]
     assert isinstance(alone.outcome, EngineDiedError)
 
 
@@ -215,7 +215,7 @@ def test_runs_that_are_shared_end_once_however_many_threads_bring_results(
     ended: list[RequestRun] = []
 
     def carry(*given: RequestRun) -> None:
-        ended.extend(both.carry(*given))
+        ended.extend(both.continue_runs(*given))
 
     def bring() -> None:
         brought = 0
@@ -243,9 +243,9 @@ def test_a_policy_s_defect_after_a_result_from_elsewhere_ends_that_run_alone(bot
 
     run = request_run(Broken(("far",), "first"))
     both.start(run)
-    both.carry(run)
+    both.continue_runs(run)
     place.bring()
-    assert both.carry() == [run]
+    assert both.continue_runs() == [run]
     assert isinstance(run.outcome, ZeroDivisionError)
     assert isinstance(finish(both, request_run(Duplicated(("s",), "all"))), Decision)
 
@@ -255,9 +255,9 @@ def test_a_run_that_went_out_is_not_taken_back_and_counts_for_its_model(
 ) -> None:
     run = begin(both, "deadline", soon(FAR_S))
     queue_of_s = both.queues["s"]
-    both.waiting.put(run, ("s",))
+    both.waiting.enqueue(run, ("s",))
     batch = taken(both)
-    both.shared.send_out(run)  # as another thread does
+    both.shared.start_models(run)  # as another thread does
     place.bring()
     assert both.execute(batch) == []
     assert queue_of_s.times.counts() == (1, 0)
@@ -271,7 +271,7 @@ def test_what_is_sent_out_after_its_result_came_from_another_place_is_cancelled(
     class Slow(Place):
         """Its request is on its way only after the other's result is there."""
 
-        def submit(self, model: str, run: RequestRun, arrived: Arrived) -> Callable[[], None]:
+        def submit(self, model: str, run: RequestRun, arrived: ResultCallback) -> Callable[[], None]:
             cancel = super().submit(model, run, arrived)
             place.bring()
             return cancel
@@ -280,6 +280,6 @@ def test_what_is_sent_out_after_its_result_came_from_another_place_is_cancelled(
     queues = {"far": ModelQueue("far", None, runner=place), "slow": ModelQueue("slow", None, runner=slow)}
     driver = Driver(queues, timers=Timers(lambda: None))
     run = begin(driver, "first", None, "far", "slow")
-    assert driver.carry(run) + driver.carry() == [run]
+    assert driver.continue_runs(run) + driver.continue_runs() == [run]
     assert said(run) == "far"
     assert slow.cancelled == [0]

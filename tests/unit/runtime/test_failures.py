@@ -50,7 +50,7 @@ def test_a_defect_ends_each_run_of_its_batch_and_frees_the_engine(
     defect = RuntimeError("a defect of ours")
     with monkeypatch.context() as broken:
         broken.setattr(engines["m"], "infer", lambda *_: (_ for _ in ()).throw(defect))
-        assert driver.carry(requests[1]) == requests
+        assert driver.continue_runs(requests[1]) == requests
     assert [request.outcome for request in requests] == [defect, defect]
     assert isinstance(finish(driver, request_run(Single("m"))), Decision)
 
@@ -60,9 +60,9 @@ def test_engines_at_one_place_share_its_callers(driver: Driver, engines: dict[st
     for model in ("m", "l", "s"):
         queue(driver, request_run(Single(model)))
         clock.now_s += 1
-    first, second = driver.waiting.take(), driver.waiting.take()
+    first, second = driver.waiting.next_batch(), driver.waiting.next_batch()
     assert (first.queue.model, second.queue.model) == ("m", "s"), "l runs where m does"
-    assert driver.waiting.take() is None
+    assert driver.waiting.next_batch() is None
     driver.execute(first)
     third = taken(driver)
     assert third.queue.model == "l"
@@ -87,7 +87,7 @@ def test_runs_that_died_with_their_engine_wait_for_it_and_are_run_again_in_their
     go_away(engines["m"])
     assert driver.execute(batch) == []
     assert driver.waiting
-    assert driver.waiting.take() is None, "it is away"
+    assert driver.waiting.next_batch() is None, "it is away"
     come_back(engines["m"])
     again = taken(driver)
     assert [requests.index(one) for one in again.runs] == [0, 1, 2]
@@ -140,7 +140,7 @@ def test_a_run_waits_half_a_minute_at_most_for_an_engine_that_is_away(
     request = request_run(Single("m"))
     died_while_running(driver, engines["m"], request)
     clock.now_s += 29.9
-    assert driver.waiting.take() is None
+    assert driver.waiting.next_batch() is None
     clock.now_s += 0.2
     batch = taken(driver)
     assert driver.execute(batch) == [request]

@@ -11,7 +11,7 @@ from jetsel.engines import OnDemandEngine
 from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver, ModelQueue, RequestRun
-from jetsel.runtime.forecast import load_for_the_next, outlook
+from jetsel.runtime.forecast import load_for_later_requests, outlook
 from jetsel.runtime.model_queue import SentImage
 from tests.unit.runtime.driving import CASCADE, Clock, TableEngine, finish, have_run, queue, request_run, taken
 from tests.waiting import LIMIT_S, until
@@ -53,7 +53,7 @@ def rig(driver: Driver, engines: dict[str, TableEngine], clock: Clock) -> Rig:
 
 def begun(rig: Rig, run: RequestRun) -> list[RequestRun]:
     rig.driver.start(run)
-    return rig.driver.carry(run)
+    return rig.driver.continue_runs(run)
 
 
 def test_runs_wait_for_the_load_and_go_out_together(rig: Rig) -> None:
@@ -62,7 +62,7 @@ def test_runs_wait_for_the_load_and_go_out_together(rig: Rig) -> None:
     assert [begun(rig, run) for run in runs] == [[], [], []]
     assert isinstance(finish(rig.driver, request_run(Single("s"))), Decision), "other models serve meanwhile"
     rig.loaded()
-    assert rig.driver.carry() == runs
+    assert rig.driver.continue_runs() == runs
     assert all(isinstance(run.outcome, Decision) for run in runs)
     assert rig.table.batches == [3]
     assert runs[0].stages.waiting == pytest.approx(LOAD_S * 1e3)
@@ -77,9 +77,9 @@ def test_a_run_whose_model_is_unloaded_under_it_waits_for_the_load(rig: Rig) -> 
     batch = taken(rig.driver)
     assert rig.engine.unload()
     assert rig.driver.execute(batch) == []
-    assert rig.driver.carry() == [], "it has the load begin"
+    assert rig.driver.continue_runs() == [], "it has the load begin"
     rig.loaded()
-    assert rig.driver.carry() == [run]
+    assert rig.driver.continue_runs() == [run]
     assert isinstance(run.outcome, Decision)
 
 
@@ -102,10 +102,10 @@ def test_a_cascade_that_cannot_wait_answers_by_what_is_loaded(rig: Rig) -> None:
 
 
 def test_the_least_time_of_a_policy_has_the_load_beside_the_run(rig: Rig) -> None:
-    assert rig.driver.floor_ms(CASCADE) == (2.0, 0.0)
-    assert rig.driver.floor_ms(Single("l")) == pytest.approx((20.0, LOAD_S * 1e3))
+    assert rig.driver.least_times_ms(CASCADE) == (2.0, 0.0)
+    assert rig.driver.least_times_ms(Single("l")) == pytest.approx((20.0, LOAD_S * 1e3))
     rig.loaded()
-    assert rig.driver.floor_ms(Single("l")) == (20.0, 0.0)
+    assert rig.driver.least_times_ms(Single("l")) == (20.0, 0.0)
 
 
 def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the_deadline() -> None:
@@ -119,11 +119,11 @@ def test_a_load_is_in_a_model_s_time_and_begins_where_it_alone_keeps_it_from_the
     ahead = outlook(queues, 100.03, 100.0, SentImage((4, 4), None))
     assert ahead.budget_ms == pytest.approx(30)
     assert ahead.models_ms == {"s": (2.0, 1.0), "m": (110.0, math.hypot(1, 10)), "l": (140.0, math.hypot(1, 10))}
-    load_for_the_next(queues, ["s", "l"], ahead)
+    load_for_later_requests(queues, ["s", "l"], ahead)
     assert not engines["m"].is_loaded, "nobody asks for it"
-    load_for_the_next(queues, ["s", "m", "l"], ahead)
+    load_for_later_requests(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["m"].is_loaded)
     assert not engines["l"].is_loaded, "it is too slow in any case"
     engines["l"]._failures.reason = "its file is damaged"  # until a moment ago
-    load_for_the_next(queues, ["s", "m", "l"], ahead)
+    load_for_later_requests(queues, ["s", "m", "l"], ahead)
     until(lambda: engines["l"].is_loaded)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jetsel.cli.gateway import BehindProxy, Listen, ServedAtOnce, TokenFile, needs, serve
+from jetsel.cli.gateway import BehindProxy, Listen, ServedAtOnce, TokenFile, missing_library, serve
 from jetsel.cli.options import Endpoint
 
 
@@ -33,7 +33,7 @@ def review(
         from jetsel.addons.cameras.review_api import review_application
         from jetsel.gateway.settings import GatewaySettings
     except ModuleNotFoundError as missing:
-        raise needs("jetsel review", missing) from None
+        raise missing_library("jetsel review", missing) from None
 
     settings = GatewaySettings(endpoint, concurrency=concurrency, timeout_ms=timeout_ms, behind_proxy=behind_proxy)
     serve(listen, token_file, settings, partial(review_application, folder, reviewed))
