@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from http.client import HTTPConnection
 from typing import Any, TypeVar
@@ -159,13 +160,10 @@ class FrigateApi:
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
-            connection = self._connection(until_s=until_s)
-            try:
+            with closing(self._connection(until_s=until_s)) as connection:
                 connection.request("GET" if body is None else "POST", path, body, headers)
                 response = connection.getresponse()
                 content = read_all(response, _MOST_BYTES)
-            finally:
-                connection.close()
         except (*CUT, ValueError) as error:  # ValueError: a token or host that no request can contain
             words = str(error) or type(error).__name__
             raise FrigateError(f"{self.name}: {words}", retry=True) from None

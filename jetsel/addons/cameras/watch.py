@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,13 +44,6 @@ class _AskAgainError(Exception):
     """The daemon may answer the newest frame a little later."""
 
 
-class _Unanswered(NamedTuple):
-    """The frame in work, and the regions that have not processed it."""
-
-    frame: np.ndarray
-    views: list[RegionView]
-
-
 class Watch:
     """Watches one source with one daemon, both of which may fail and return. It begins at once; end it with `close`.
 
@@ -80,7 +73,8 @@ class Watch:
         ]
         self._stopping = threading.Event()
         self._refusals: set[str] = set()
-        self._unanswered: _Unanswered | None = None
+        self._frame: np.ndarray | None = None  # that is processed
+        self._waiting: list[RegionView] = []  # that have not processed it
         self._health = Health(context.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
@@ -173,13 +167,11 @@ class Watch:
 
     def _process(self, frame: np.ndarray) -> None:
         """Process each region once; a frame that was given back continues with the region that got no answer."""
-        if self._unanswered is None or frame is not self._unanswered.frame:
-            self._unanswered = _Unanswered(frame, list(self._views))
-        views = self._unanswered.views
-        while views:
-            self._process_region(views[0], frame)
-            del views[0]
-        self._unanswered = None
+        if frame is not self._frame:
+            self._frame, self._waiting = frame, list(self._views)
+        while self._waiting:
+            self._process_region(self._waiting[0], frame)
+            del self._waiting[0]
 
     def _process_region(self, view: RegionView, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -167,9 +166,8 @@ def _is_there(storage: Storage, file: File) -> bool:
     """Return whether the repository has this content, verified: a blob of the right size may be damaged."""
     if storage.size(file.blob) != file.compressed_bytes:
         return False
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        try:
-            check_blob(storage, file, Path(scratch))
-        except RepositoryError:
-            return False
+    try:
+        check_blob(storage, file)
+    except RepositoryError:
+        return False
     return True

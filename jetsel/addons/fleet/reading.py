@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import shutil
+import tempfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
 from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened
@@ -20,7 +21,6 @@ from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
 ATTEMPTS = 5  # in a row without a new byte
 
 _CHUNK_BYTES = 1 << 20
-_GZIP = 16 + zlib.MAX_WBITS
 
 
 def read_index(source: RepositorySource, trusted: Collection[str]) -> tuple[Index, list[str]]:
@@ -106,12 +106,12 @@ def _others(folder: Path, files: Sequence[File]) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and path not in expected_paths]
 
 
-def check_blob(source: RepositorySource, file: File, scratch: Path) -> None:
-    """Download and verify one file's blob in a scratch folder, then delete it. Raises RepositoryError, OSError."""
-    part, target = scratch / "blob.gz", scratch / "file"
-    _download(source, file, part)
-    _expand(part, file, target)
-    target.unlink()
+def check_blob(source: RepositorySource, file: File) -> None:
+    """Download and verify one file's blob in a temporary folder. Raises RepositoryError, OSError."""
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        part = Path(scratch, "blob.gz")
+        _download(source, file, part)
+        _expand(part, file, Path(scratch, "file"))
 
 
 def _document(source: RepositorySource, name: str) -> bytes:
@@ -169,34 +169,28 @@ def _resume(source: RepositorySource, file: File, part: Path, have: int) -> Exce
 
 def _expand(part: Path, file: File, target: Path) -> None:
     """Write a blob's content, at most the size in the bundle; delete the blob in any case. Raises RepositoryError."""
+    digest, written = hashlib.sha256(), 0
     try:
-        with part.open("rb") as blob, target.open("wb") as out:
-            _gunzip(blob, file, out)
+        with gzip.open(part) as blob, target.open("wb") as out:
+            while content := blob.read(_CHUNK_BYTES):
+                written += len(content)
+                if written > file.bytes:
+                    raise RepositoryError(
+                        f"{file.blob}: expands to more than its bundle states: publish {file.name} again"
+                    )
+                digest.update(content)
+                out.write(content)
             out.flush()
             os.fsync(out.fileno())
-    except BaseException:
+        if digest.hexdigest() != file.sha256:
+            raise _altered(file)
+    except BaseException as fault:
         target.unlink(missing_ok=True)
+        if isinstance(fault, (gzip.BadGzipFile, EOFError, zlib.error)):
+            raise _altered(file) from fault
         raise
     finally:
         part.unlink()
-
-
-def _gunzip(blob: BinaryIO, file: File, out: BinaryIO) -> None:
-    expanding, digest, written = zlib.decompressobj(_GZIP), hashlib.sha256(), 0
-    packed = blob.read(_CHUNK_BYTES)
-    try:
-        while packed and not expanding.eof:
-            content = expanding.decompress(packed, _CHUNK_BYTES)
-            written += len(content)
-            if written > file.bytes:
-                raise RepositoryError(f"{file.blob}: expands to more than its bundle states: publish {file.name} again")
-            digest.update(content)
-            out.write(content)
-            packed = expanding.unconsumed_tail or (blob.read(_CHUNK_BYTES) if not expanding.eof else b"")
-    except zlib.error as fault:
-        raise _altered(file) from fault
-    if not expanding.eof or digest.hexdigest() != file.sha256:
-        raise _altered(file)
 
 
 def _is_whole(path: Path, file: File) -> bool:

@@ -59,9 +59,9 @@ class HttpRepository:
     Servers without range requests start from the beginning each time.
     """
 
-    def __init__(self, url: str, token: str | None = None, all_s: float = ALL_S) -> None:
-        """token: see ask. all_s: limit of all reading connections together, from now on."""
-        self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + all_s
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """token: see ask. All reading connections together end ALL_S after now."""
+        self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + ALL_S
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
         """See RepositorySource."""

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import inspect as kinds
 
-from jetsel.addons.cameras.config import SECTIONS, Camera
-from jetsel.base.errors import ConfigError, JetselError, pip_install
+from jetsel.addons.cameras.config import SECTIONS, Camera, MqttSettings
+from jetsel.base.errors import ConfigError, JetselError
 from jetsel.base.notify import Notifier
+from jetsel.cli.gateway import needs
 from jetsel.cli.options import ConfigFile, Endpoint, print_json, served_models
 from jetsel.site import config_file
 
@@ -146,11 +147,12 @@ def run(
         from jetsel.addons.cameras.settings import ONLY, WatchContext, broker_of
         from jetsel.addons.cameras.source import source_of
     except ModuleNotFoundError as missing:
-        raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
+        raise needs("jetsel watch", missing) from None
     if source is None:
         _watch_configured(config_file.locate(config), endpoint)
         return
-    broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
+    password_file = None if mqtt_password_file is None else str(mqtt_password_file.absolute())
+    broker = broker_of(MqttSettings(mqtt, mqtt_user, password_file, mqtt_tls))
     has_name = camera["name"] is not None
     context = WatchContext(
         endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=has_name
@@ -234,10 +236,10 @@ def _watch_configured(path: Path | None, endpoint: str | None) -> None:
 
 
 def _configured(path: Path | None, endpoint: str | None) -> tuple[list[Camera], WatchContext]:
-    from jetsel.addons.cameras.settings import WatchContext, mqtt_broker
+    from jetsel.addons.cameras.settings import WatchContext, broker_of
 
     server, sections = config_file.read(path).server, config_file.read_sections(path, SECTIONS)
-    where, broker, most = endpoint or server.endpoint, mqtt_broker(sections.mqtt), server.max_image_megapixels
+    where, broker, most = endpoint or server.endpoint, broker_of(sections.mqtt), server.max_image_megapixels
     context = WatchContext(where, _TIMEOUT_MS, server.max_image_mb, broker, _print_event, _tell, max_megapixels=most)
     return sections.cameras, context
 
