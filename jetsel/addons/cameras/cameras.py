@@ -117,9 +117,8 @@ class Cameras:
         while not self._stopping.wait(camera_states.EVERY_S):
             before, trouble = trouble, ""
             try:
-                camera_states.write(
-                    path, [state for one in list(self._running.values()) for state in one.watch.states()]
-                )
+                running = list(self._running.values())  # a copy: a reload may change it
+                camera_states.write(path, [state for one in running for state in one.watch.states()])
             except OSError as error:
                 trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
                 if trouble != before:

@@ -113,7 +113,7 @@ class FrigateWatch:
         self._messages = FrigateMessages(broker, prefix, self._is_behind.set, self._received, context.on_message)
 
     def run(self) -> None:
-        """Classify objects until `stop`."""
+        """Classify objects until `close`, or an exception such as KeyboardInterrupt."""
         while not self._stopping.wait(_LOOK_S):
             self._messages.report_silence()
             if self._is_behind.is_set():
@@ -126,10 +126,6 @@ class FrigateWatch:
                     one.is_busy = True
             for one in due:
                 self._pool.submit(self._step, one)
-
-    def stop(self) -> None:
-        """Make `run` return soon."""
-        self._stopping.set()
 
     def close(self) -> None:
         """End after `run`: report a reason for each undecided object. Requests under way end by their deadlines."""

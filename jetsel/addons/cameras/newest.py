@@ -14,8 +14,6 @@ from jetsel.addons.cameras.source import Reader, SourceEndedError, StreamEndedEr
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 _END_S = 3.0  # wait at the end for a camera that hangs
 
-Open = Callable[[threading.Event], Reader]
-
 
 class Newest:
     """Reads until `close`. n_read: frames so far. is_over: whether a file has ended.
@@ -26,7 +24,9 @@ class Newest:
     the source is away, or empty; pause_s: seconds until the next try.
     """
 
-    def __init__(self, open_reader: Open, on_change: Callable[[bool, str, float], None]) -> None:
+    def __init__(
+        self, open_reader: Callable[[threading.Event], Reader], on_change: Callable[[bool, str, float], None]
+    ) -> None:
         self._open, self._on_change = open_reader, on_change
         self._stop, self._changed = threading.Event(), threading.Condition()
         self._frame: np.ndarray | None = None

@@ -64,17 +64,15 @@ class Watch:
         self._available: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: unknown yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # No retry in the client: a refused frame is out of date before it.
-        client = Client(context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb)
-        client.retry = False
-        self._client = client
+        self._client = Client(
+            context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb, retry=False
+        )
         self._views = [
             RegionView(name, region, settings.gate, camera.ask_again_s, camera.stay)
             for name, region in settings.regions.items()
         ]
         self._stopping = threading.Event()
         self._refusals: set[str] = set()
-        self._frame: np.ndarray | None = None  # that is processed
-        self._waiting: list[RegionView] = []  # that have not processed it
         self._health = Health(context.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
@@ -94,16 +92,23 @@ class Watch:
     def _watch(self) -> None:
         """Process the newest frame whenever the daemon is available, until a file ends or `stop` is called.
 
-        A frame that the daemon could not answer yet is given back and tried again, unless a newer one comes.
+        A frame that the daemon could not answer yet is given back, and continues with the region that got no answer,
+        unless a newer one comes.
         """
+        given_back: np.ndarray | None = None
+        waiting: list[RegionView] = []  # regions that have not processed that frame
         while not self._stopping.is_set():
             is_over, is_daemon_available = self._newest.is_over, self._health.is_available
             if self._source.kind != "folder" and not is_over and time.monotonic() - self._newest.last_s > _SILENT_S:
                 self._tell_once("silence", f"no frame has come for a minute: {self._reason or 'the source is silent'}")
             if is_daemon_available and (frame := self._newest.take(_CHECK_EVERY_S, self._camera.every_s)) is not None:
+                waiting = waiting if frame is given_back else list(self._views)
                 try:
-                    self._process(frame)
+                    while waiting:
+                        self._process_region(waiting[0], frame)
+                        del waiting[0]
                 except _AskAgainError:
+                    given_back = frame
                     self._newest.give_back(frame)
                     self._stopping.wait(_RETRY_PAUSE_S)
             elif is_over and is_daemon_available is not None:  # None: the daemon was not checked yet
@@ -164,14 +169,6 @@ class Watch:
                 )
             )
         return states
-
-    def _process(self, frame: np.ndarray) -> None:
-        """Process each region once; a frame that was given back continues with the region that got no answer."""
-        if frame is not self._frame:
-            self._frame, self._waiting = frame, list(self._views)
-        while self._waiting:
-            self._process_region(self._waiting[0], frame)
-            del self._waiting[0]
 
     def _process_region(self, view: RegionView, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):

@@ -269,12 +269,8 @@ def _watch_frigate(
     families = dict(map(_mapped, maps))
     watch = FrigateWatch(api, context, context.broker, families, camera.request, prefix=prefix)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    with contextlib.closing(watch), contextlib.suppress(KeyboardInterrupt):
         watch.run()
-    except KeyboardInterrupt:
-        watch.stop()
-    finally:
-        watch.close()
 
 
 def _mapped(text: str) -> tuple[str, str]:

@@ -58,18 +58,15 @@ class Installer:
 
         Nothing is downloaded that would exceed [fleet] storage_mb, or leave less than reserve_mb.
         """
-        bundles = [read_bundle(source, one.bundle, trusted)[0] for one in plan.families]
-        for bundle, one in zip(bundles, plan.families, strict=True):
-            if lost := set(one.models) - {model.name for model in bundle.models}:
+        planned = [(read_bundle(source, one.bundle, trusted)[0], one.models) for one in plan.families]
+        for bundle, models in planned:
+            if lost := set(models) - {model.name for model in bundle.models}:
                 names = ", ".join(sorted(lost))
                 raise RepositoryError(f"the plan names {names}, which its bundle does not contain: plan again")
         self._downloads.mkdir(parents=True, exist_ok=True)
         here = self._here()
-        self._check_space(bundles, plan, here)
-        return [
-            fetch(source, bundle, self._downloads, one.models, here)
-            for bundle, one in zip(bundles, plan.families, strict=True)
-        ]
+        self._check_space(planned, here)
+        return [fetch(source, bundle, self._downloads, models, here) for bundle, models in planned]
 
     def install(self, plan: Plan, fetched: Iterable[Path]) -> Memory:
         """Make a version, run and time its models, and use it; return the memory of each model.
@@ -102,8 +99,7 @@ class Installer:
 
     def installed(self) -> Plan | None:
         """Return the plan of the version in use, None if there is none; raises RepositoryError."""
-        versions = self.versions
-        path = versions.path(versions.current()) / PLAN
+        path = self.versions.path(self.versions.current()) / PLAN
         try:
             return msgspec.json.decode(path.read_bytes(), type=Plan)
         except FileNotFoundError:
@@ -122,13 +118,11 @@ class Installer:
 
     def _here(self) -> dict[str, Path]:
         """Return the files of all versions by SHA-256."""
-        versions = self.versions
-        folders = [versions.path(number) for number in versions.numbers()]
+        folders = [self.versions.path(number) for number in self.versions.numbers()]
         return {sha256_of(path): path for folder in folders for path in folder.rglob("*") if path.is_file()}
 
-    def _check_space(self, bundles: Sequence[Bundle], plan: Plan, here: Mapping[str, Path]) -> None:
-        pairs = zip(bundles, plan.families, strict=True)
-        files = {file.sha256: file for bundle, one in pairs for file in bundle.files_for(one.models)}
+    def _check_space(self, planned: Sequence[tuple[Bundle, Sequence[str]]], here: Mapping[str, Path]) -> None:
+        files = {file.sha256: file for bundle, models in planned for file in bundle.files_for(models)}
         total_mb = sum(file.bytes for file in files.values()) / 1e6
         limits = self.fleet
         if total_mb > limits.storage_mb:

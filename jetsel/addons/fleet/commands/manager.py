@@ -58,7 +58,7 @@ class OpenedFleet:
         """Return the state of every device."""
         from jetsel.addons.fleet.documents import PLANS, plan_path
         from jetsel.addons.fleet.manager.planning import read_plans
-        from jetsel.addons.fleet.manager.status import Written, statuses
+        from jetsel.addons.fleet.manager.status import statuses
 
         try:
             now_s = self.storage.now_s()
@@ -66,7 +66,7 @@ class OpenedFleet:
             now_s = time.time()
         written_s = {one.name: one.modified_s for one in self.storage.stored(PLANS)}
         plans = {
-            name: Written(plan, written_s.get(plan_path(name), now_s))
+            name: (plan, written_s.get(plan_path(name), now_s))
             for name, plan in read_plans(self.storage, self.trusted).items()
         }
         return statuses(self.devices, plans, now_s, periods)
@@ -95,11 +95,8 @@ def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False)
     """
     fleet = OpenedFleet(url, [read_key(path) for path in trust])
     device_statuses = fleet.statuses(periods)
-    emit(
-        {"devices": device_statuses, "skipped": fleet.skipped},
-        json,
-        lambda: _show_statuses(device_statuses, fleet.skipped),
-    )
+    plain = {"devices": device_statuses, "skipped": fleet.skipped}
+    emit(plain, json, lambda: _show_statuses(device_statuses, fleet.skipped))
     raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in device_statuses))
 
 

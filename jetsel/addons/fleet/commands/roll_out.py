@@ -52,12 +52,11 @@ def roll_out(
     any manager can continue, one at a time. KEY.rollouts, beside the first private key, keeps the serial of the last
     state; an earlier state is rejected.
     """
-    check_libraries()
-    from jetsel.addons.fleet.manager.rolling import Rolling, RollOutTolerance
-
     private = [read_key(path) for path in sign]
     trusted = [*map(public_key, private), *map(read_key, trust)]
     fleet = OpenedFleet(url, trusted)
+    from jetsel.addons.fleet.manager.rolling import Rolling, RollOutTolerance  # needs the libraries that it checks
+
     rolling = Rolling(fleet.storage, private, trusted, _serials(sign))
     if plans is not None:
         rolling.begin(_proposals(plans), fleet.devices, waves)

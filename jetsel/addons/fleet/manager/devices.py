@@ -11,8 +11,6 @@ import msgspec
 from jetsel.addons.fleet.manager.metadata import Metadata
 from jetsel.addons.fleet.usage import Usage
 
-WINDOW_DAYS = 7.0
-
 # A series is ordered by its sequence, whatever the clocks say; a device's series by the upload of their first lines.
 _NEWEST = """
 SELECT device, uploaded_s, to_json(one) FROM usage AS one SEMI JOIN (
@@ -108,7 +106,7 @@ class Device:
     served: Mapping[int, ServedPlan]
 
 
-def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device]:
+def read_devices(table: Metadata, days: float = 7.0) -> dict[str, Device]:
     """Return every device that ever reported, by name. days: the period to sum up, before its newest upload.
 
     Raises RepositoryError.

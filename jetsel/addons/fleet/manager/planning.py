@@ -20,9 +20,6 @@ from jetsel.addons.fleet.signing import opened
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import RepositoryError
 
-GAIN = 0.005
-"""Least gain of expected accuracy that justifies a new plan: repeated measurements of times differ by more."""
-
 _CLEARLY = 1e-4
 
 
@@ -82,9 +79,12 @@ class Planner:
     """Plans the devices of one repository; equal ones are solved once. solved: results by demand."""
 
     def __init__(
-        self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = GAIN
+        self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = 0.005
     ) -> None:
-        """deadline_ms: of devices that report none. gain: of accuracy, to justify a plan. Raises RepositoryError."""
+        """deadline_ms: of devices that report none. Raises RepositoryError.
+
+        gain: least gain of expected accuracy that justifies a new plan: repeated measurements of times differ by more.
+        """
         self._storage, self._trusted = storage, trusted
         self._deadline_ms, self._gain = deadline_ms, gain
         index, _ = read_index(storage, trusted)

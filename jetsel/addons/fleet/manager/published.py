@@ -109,14 +109,13 @@ def read_published(source: RepositorySource, entry: Entry, trusted: Collection[s
             f"family {entry.family} cannot be planned ({fault}): calibrate it, and publish it again"
         ) from fault
     bytes_of = {file.name: (file.sha256, file.bytes) for file in bundle.files}
-    of_any = {name for model in bundle.models for name in model.files}
     return PublishedFamily(
         entry=entry,
         answers=answers,
         energies_mj=calibration.energy.mean_mj,
         classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},
         files={model.name: dict(bytes_of[name] for name in model.files) for model in bundle.models},
-        always=dict(bytes_of[name] for name in bytes_of.keys() - of_any),
+        always={file.sha256: file.bytes for file in bundle.files_for(())},
     )
 
 

@@ -21,8 +21,6 @@ from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import repair_of
 from jetsel.base.files import replace as replace_file
 
-WAVES = "1,10%,100%"
-
 
 @dataclass(frozen=True)
 class RollOutTolerance:
@@ -240,5 +238,5 @@ def waves_of(text: str, devices: int) -> tuple[int, ...]:
     except ValueError:
         counts = []
     if not counts or not text.endswith("100%") or counts != sorted(counts) or counts[0] < 1:
-        raise ConfigError(f"--waves {text}: give counts or shares of the devices that rise to 100%, as in {WAVES}")
+        raise ConfigError(f"--waves {text}: give counts or shares of the devices that rise to 100%, as in 1,10%,100%")
     return tuple(dict.fromkeys(counts))

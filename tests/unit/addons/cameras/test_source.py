@@ -166,6 +166,7 @@ def test_a_password_is_read_from_a_file_that_not_everybody_may_read(tmp_path: Pa
     file.write_text("secret with blanks \n")
     file.chmod(0o600)
     found = broker_of(MqttSettings("host", "me", str(file)))
-    assert found is not None and found.password == "secret with blanks "
+    assert found is not None
+    assert found.password == "secret with blanks "
     with pytest.raises(ConfigError, match="go together"):
         broker_of(MqttSettings("host", "me"))
