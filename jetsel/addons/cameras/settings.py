@@ -49,7 +49,7 @@ class WatchSettings:
         """Raises ConfigError with the camera and the key if a setting is unusable."""
         self.camera, self.context = camera, context
         try:
-            self.source = source_of(with_login(camera), may_come=not context.gives_up)
+            self.source = source_of(with_login(camera), may_be_absent=not context.gives_up)
             regions = camera.regions or {ONLY: "0,0,1,1"}
             self.regions = {name or None: Region(text) for name, text in regions.items()}
             if context.broker is not None and not context.has_name and self.source.hides_parts:

@@ -105,13 +105,13 @@ def _show_statuses(device_statuses: Sequence[DeviceStatus], skipped: Mapping[str
 
     shown = table("device", ">seen", ">planned", ">installed", "outcome", "limits", ">battery", ">drift", "faults")
     for one in device_statuses:
-        shown.add_row(*_row(one))
+        shown.add_row(*_status_row(one))
     console().print(shown)
     for name, why in skipped.items():
         typer.echo(f"jetsel: {harmless(name)} was skipped: {harmless(why)}", err=True)
 
 
-def _row(one: DeviceStatus) -> list[str]:
+def _status_row(one: DeviceStatus) -> list[str]:
     limits = one.limits
     allowed = (
         () if limits is None else ((limits.storage_mb, "MB"), (limits.memory_mb, "MB memory"), (limits.budget_w, "W"))

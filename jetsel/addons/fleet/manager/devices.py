@@ -74,7 +74,7 @@ class ServedPlan:
 
 
 @dataclass(frozen=True)
-class Takes:
+class Costs:
     """What one model takes on one device, by its last report; None: never reported."""
 
     cost_ms: float | None
@@ -102,7 +102,7 @@ class Device:
     idle_w: float | None
     answers: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
-    takes: Mapping[str, Mapping[str, Takes]]
+    takes: Mapping[str, Mapping[str, Costs]]
     served: Mapping[int, ServedPlan]
 
 
@@ -114,12 +114,12 @@ def read_devices(table: Metadata, days: float = 7.0) -> dict[str, Device]:
     table.query(_RISE)
     table.query(_LINES, days)
     table.query(_FAMILIES)
-    figures = [f"arg_max(model.{name}, reported) FILTER (model.{name} IS NOT NULL)" for name in Takes.__annotations__]
+    figures = [f"arg_max(model.{name}, reported) FILTER (model.{name} IS NOT NULL)" for name in Costs.__annotations__]
     missing = _nested(table.query(_MISSING), 1, lambda count, first: (int(count), first))
     periods = _nested(table.query(_PERIOD), 1, float)
     means = _nested(table.query(_MEANS), 1, lambda *means: means)
     answers, classes = _nested(table.query(_ANSWERS), 2, int), _nested(table.query(_CLASSES), 3, int)
-    takes = _nested(table.query(_TAKES.format(", ".join(figures))), 3, Takes)
+    takes = _nested(table.query(_TAKES.format(", ".join(figures))), 3, Costs)
     served = _nested(table.query(_SERVED), 2, lambda requests, failed, ms: ServedPlan(int(requests), int(failed), ms))
     devices = {}
     for name, uploaded_s, line in sorted(table.query(_NEWEST)):

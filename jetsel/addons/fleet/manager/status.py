@@ -119,16 +119,16 @@ def render_fleet(
     if after:
         changes = sum(one.changes for one in proposals)
         sentences.append(f"With the proposed plans, {_mean(after)}; {changes} devices would change.")
-    for what, figures in (("drift", [one.drift for one in statuses]), ("power", [one.watts for one in statuses])):
+    for title, figures in (("drift", [one.drift for one in statuses]), ("power", [one.watts for one in statuses])):
         if not any(figure is not None for figure in figures):
-            sentences.append(f"No device reports its {what}.")
+            sentences.append(f"No device reports its {title}.")
     faults = {one.device: "; ".join(one.faults) for one in statuses if one.faults}
     sections = [
-        Section("What is expected", _fronts(before, after), [_expected(proposals)]),
+        Section("What is expected", _charts(before, after), [_changes(proposals)]),
         Section("Plans", (), [_outcomes(statuses)]),
-        Section("Drift", (), [_ranked("Median population stability index", statuses, lambda one: one.drift)]),
-        Section("Energy", (), [_ranked("Mean power, W", statuses, lambda one: one.watts)]),
-        Section("What is wrong", (), [_told("Devices", faults), _told("Uploads that were skipped", skipped)]),
+        Section("Drift", (), [_ranking("Median population stability index", statuses, lambda one: one.drift)]),
+        Section("Energy", (), [_ranking("Mean power, W", statuses, lambda one: one.watts)]),
+        Section("What is wrong", (), [_reasons("Devices", faults), _reasons("Uploads that were skipped", skipped)]),
     ]
     with_data = [one for one in sections if one.charts or any(listing.rows for listing in one.listings)]
     return render_sections("jetsel fleet report", "The fleet", sentences, with_data)
@@ -138,15 +138,15 @@ def _mean(expected: Sequence[ExpectedResult]) -> str:
     return f"{100 * sum(one.accuracy for one in expected) / len(expected):.1f} %"
 
 
-def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
+def _charts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
     """Return charts of accuracy against time, and against energy if that is known."""
     charts = []
-    for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
+    for title, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
         series = {"In force": _points(before, figure), "Proposed": _points(after, figure)}
         if any(series.values()):
-            finding = f"Each point is one or more devices whose answers take this {what} on average."
+            finding = f"Each point is one or more devices whose answers take this {title} on average."
             charts.append(
-                Chart(f"Accuracy against {what}", finding, f"Mean {what}, {unit}", "Right and in time, %", series)
+                Chart(f"Accuracy against {title}", finding, f"Mean {title}, {unit}", "Right and in time, %", series)
             )
     return charts
 
@@ -159,7 +159,7 @@ def _points(
     return sorted(points)
 
 
-def _expected(proposals: Sequence[Proposal]) -> Listing:
+def _changes(proposals: Sequence[Proposal]) -> Listing:
     changing = sorted((one for one in proposals if one.changes and one.after), key=_gain, reverse=True)
     rows = [
         [
@@ -172,7 +172,7 @@ def _expected(proposals: Sequence[Proposal]) -> Listing:
         for one in changing
     ]
     columns = ["Device", "Now, %", "Proposed, %", "Models", "Limited by"]
-    return _cut("Devices that would change, largest gain first", columns, rows, (3, 4))
+    return _listing("Devices that would change, largest gain first", columns, rows, (3, 4))
 
 
 def _gain(one: Proposal) -> float:
@@ -181,20 +181,21 @@ def _gain(one: Proposal) -> float:
 
 def _outcomes(statuses: Sequence[DeviceStatus]) -> Listing:
     counted = Counter("none told" if one.trial is None else one.trial.outcome for one in statuses)
-    return _cut(
+    return _listing(
         "Outcomes of the newest plans", ["Outcome", "Devices"], [[name, f"{n:,}"] for name, n in counted.items()]
     )
 
 
-def _ranked(what: str, statuses: Sequence[DeviceStatus], figure: Callable[[DeviceStatus], float | None]) -> Listing:
+def _ranking(title: str, statuses: Sequence[DeviceStatus], figure: Callable[[DeviceStatus], float | None]) -> Listing:
     ranked = sorted(((value, one.device) for one in statuses if (value := figure(one)) is not None), reverse=True)
-    return _cut(f"{what}, largest first", ["Device", what], [[name, significant(value)] for value, name in ranked])
+    rows = [[name, significant(value)] for value, name in ranked]
+    return _listing(f"{title}, largest first", ["Device", title], rows)
 
 
-def _told(what: str, reasons: Mapping[str, str]) -> Listing:
-    return _cut(what, ["Name", "Why"], [[name, why] for name, why in sorted(reasons.items())], (1,))
+def _reasons(title: str, reasons: Mapping[str, str]) -> Listing:
+    return _listing(title, ["Name", "Why"], [[name, why] for name, why in sorted(reasons.items())], (1,))
 
 
-def _cut(caption: str, columns: list[str], rows: list[list[str]], text: tuple[int, ...] = ()) -> Listing:
+def _listing(caption: str, columns: list[str], rows: list[list[str]], text: tuple[int, ...] = ()) -> Listing:
     cut = "" if len(rows) <= MOST_ROWS else f": {MOST_ROWS} of {len(rows):,}"
     return Listing(f"{caption}{cut}", columns, rows[:MOST_ROWS], text)

@@ -54,14 +54,14 @@ def test_what_cannot_be_watched_is_refused_with_the_repair(
 
 def test_what_may_come_later_is_accepted_until_then(tmp_path: Path) -> None:
     path = tmp_path / "usb"
-    assert source_of(str(path), may_come=True).kind == "file"
+    assert source_of(str(path), may_be_absent=True).kind == "file"
     with pytest.raises(SourceGoneError, match="no such file"):
-        Capture(source_of(str(path), may_come=True), 5.0, threading.Event(), LIMITS)
+        Capture(source_of(str(path), may_be_absent=True), 5.0, threading.Event(), LIMITS)
     path.mkdir()
-    assert source_of(str(path), may_come=True).kind == "folder"
+    assert source_of(str(path), may_be_absent=True).kind == "folder"
     for text in ("rtps://door", "rtsp:/door/stream1", "rtsp//door", "cat.jpg"):  # none of these ever comes
         with pytest.raises(ConfigError):
-            source_of(text, may_come=True)
+            source_of(text, may_be_absent=True)
 
 
 @pytest.fixture
