@@ -88,7 +88,7 @@ def replayed(recorded: Recorded, gate: Gate, seen: Sequence[np.ndarray], stay: i
             gate.n_skipped += 1
         else:
             gate.record_answer(0.0, None)
-            if labels.see(recorded.answers[number], now_s) is not None:
+            if labels.add_answer(recorded.answers[number], now_s) is not None:
                 holds = number
                 replay.events.append(Event(now_s, number))
         replay.asked.append(not is_skipped)

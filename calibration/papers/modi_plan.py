@@ -18,7 +18,7 @@ from calibration.papers.tables import table, written
 from jetsel.addons.fleet.documents import Entry
 from jetsel.addons.fleet.manager.demands import Demand, options_of
 from jetsel.addons.fleet.manager.published import PublishedFamily
-from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
+from jetsel.addons.fleet.manager.solving import Capacity, CascadeOptions, solve
 from jetsel.artefact.condensed import RecordedAnswers
 
 PHOTOGRAPHS, CLASSES, INSTANCES = 500, 20, 20
@@ -57,7 +57,7 @@ def compared(counts: list[int], seed: int) -> tuple[float, ...]:
     return float(choices), chosen is None, apart, 1e3 * (solved - began), 1e3 * (ended - solved)
 
 
-def drawn(counts: list[int], seed: int) -> tuple[list[CascadeOptions], Room]:
+def drawn(counts: list[int], seed: int) -> tuple[list[CascadeOptions], Capacity]:
     """Return families of so many models, of which the larger are slower and mostly more right, and limits that bind.
 
     Three models share a file of weights, and all families one backbone.
@@ -65,7 +65,7 @@ def drawn(counts: list[int], seed: int) -> tuple[list[CascadeOptions], Room]:
     draw = np.random.default_rng([*counts, seed])
     deadline_ms = float(draw.uniform(5, 60))
     families = [_options(count, number, len(counts), draw, deadline_ms) for number, count in enumerate(counts)]
-    room = Room(float(draw.uniform(5, 50)), float(draw.uniform(20, 80)), float(draw.uniform(0.2, 4)), 1.0)
+    room = Capacity(float(draw.uniform(5, 50)), float(draw.uniform(20, 80)), float(draw.uniform(0.2, 4)), 1.0)
     return families, room
 
 
@@ -97,14 +97,14 @@ def _options(count: int, family: int, families: int, draw: np.random.Generator, 
     return options_of(published, demand, deadline_ms)
 
 
-def tried(families: list[CascadeOptions], room: Room) -> float | None:
+def tried(families: list[CascadeOptions], room: Capacity) -> float | None:
     """Return the accuracy of the best choice of a cascade for each family; None where none keeps the limits."""
     every = itertools.product(*(range(len(one.models)) for one in families))
     kept = [value for rows in every if (value := worth(families, room, rows)) is not None]
     return max(kept, default=None)
 
 
-def worth(families: list[CascadeOptions], room: Room, rows: tuple[int, ...]) -> float | None:
+def worth(families: list[CascadeOptions], room: Capacity, rows: tuple[int, ...]) -> float | None:
     """Return the accuracy of one choice, None where it breaks a limit. Time goes first to whom it is worth most."""
     chosen = list(zip(families, rows, strict=True))
     if sum(one.memory_mb[row] for one, row in chosen) > room.memory_mb:

@@ -13,51 +13,51 @@ from typing import Any, NoReturn
 IDLE_S = 30.0  # of a connection that brings nothing
 _BLOCK_BYTES = 65_536  # read at a time
 
-CUT = (OSError, HTTPException)
+CONNECTION_ERRORS = (OSError, HTTPException)
 """What an exchange raises if the way to the server breaks; it is worth another try."""
 
 
 class _Response(HTTPResponse):
     """A reply that is read until a moment of the monotonic clock, also if the server sends a byte now and then."""
 
-    def __init__(self, sock: socket, *words: Any, until_s: float, **more: Any) -> None:
-        super().__init__(sock, *words, **more)
-        self.fp = BufferedReader(_Timed(self.fp.detach(), sock, until_s))
+    def __init__(self, sock: socket, *arguments: Any, until_s: float, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self.fp = BufferedReader(_DeadlineReader(self.fp.detach(), sock, until_s))
 
     def read(self, size: int | None = None, /) -> bytes:
         """Return at most `size` bytes that have arrived (None: a block), none at the end; raises one of CUT.
 
         http.client itself takes a cut for the end and believes a chunk's size; urllib reads a redirect's body whole.
         """
-        part = self.read1(_BLOCK_BYTES if size is None else size)
-        if not part and self.length:
+        received_bytes = self.read1(_BLOCK_BYTES if size is None else size)
+        if not received_bytes and self.length:
             raise OSError("the connection was cut")
-        return part
+        return received_bytes
 
 
-class _Timed(RawIOBase):
+class _DeadlineReader(RawIOBase):
     """What a socket receives; each read waits for the time that is left and no longer."""
 
-    def __init__(self, received: RawIOBase, sock: socket, until_s: float) -> None:
-        self._received, self._sock, self._until_s = received, sock, until_s
+    def __init__(self, stream: RawIOBase, sock: socket, until_s: float) -> None:
+        self._stream, self._sock, self._until_s = stream, sock, until_s
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int | None:
-        self._sock.settimeout(_left_s(self._until_s))
-        return self._received.readinto(into)
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(_remaining_s(self._until_s))
+        return self._stream.readinto(buffer)
 
     def close(self) -> None:
-        self._received.close()
+        self._stream.close()
         super().close()
 
 
 class Http(HTTPConnection):
     """A connection to http:// whose steps, and all reads of its reply, end at a moment of the monotonic clock."""
 
-    def __init__(self, *words: Any, until_s: float, **more: Any) -> None:
-        super().__init__(*words, **{**more, "timeout": _left_s(until_s)})
+    def __init__(self, *arguments: Any, until_s: float, **options: Any) -> None:
+        super().__init__(*arguments, **{**options, "timeout": _remaining_s(until_s)})
         self.response_class = partial(_Response, until_s=until_s)  # type: ignore[assignment]  # makes one
 
 
@@ -65,7 +65,7 @@ class Https(Http, HTTPSConnection):
     """The same to https://."""
 
 
-class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.FTPHandler):
+class _DeadlineHandlers(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.FTPHandler):
     """Opens http:// and https:// by connections that end in time, and ftp://, where a server may redirect to, never."""
 
     def __init__(self, until_s: float) -> None:
@@ -82,7 +82,7 @@ class _Connecting(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urlli
         raise OSError(f"the server redirects to {request.full_url}")
 
 
-def ask(request: urllib.request.Request, token: str | None, until_s: float) -> HTTPResponse:
+def send_request(request: urllib.request.Request, token: str | None, until_s: float) -> HTTPResponse:
     """Send a request, follow redirects, and return the reply; all ends at this moment of the monotonic clock.
 
     token: sent as a bearer's (RFC 6750), to the server of the address alone: none that it redirects to gets it.
@@ -90,7 +90,7 @@ def ask(request: urllib.request.Request, token: str | None, until_s: float) -> H
     """
     if token is not None:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-    opener = urllib.request.build_opener(_Connecting(until_s))
+    opener = urllib.request.build_opener(_DeadlineHandlers(until_s))
     try:
         reply: HTTPResponse = opener.open(request)
     except ValueError as fault:
@@ -98,19 +98,19 @@ def ask(request: urllib.request.Request, token: str | None, until_s: float) -> H
     return reply
 
 
-def read_all(reply: HTTPResponse, most_bytes: int) -> bytes:
+def read_all(reply: HTTPResponse, max_bytes: int) -> bytes:
     """Return a reply's whole body; raises one of CUT, also if it is larger than this."""
     content = bytearray()
-    while part := reply.read(_BLOCK_BYTES):
-        content += part
-        if len(content) > most_bytes:
-            raise OSError(f"the reply has over {most_bytes} bytes")
+    while received_bytes := reply.read(_BLOCK_BYTES):
+        content += received_bytes
+        if len(content) > max_bytes:
+            raise OSError(f"the reply has over {max_bytes} bytes")
     return bytes(content)
 
 
-def _left_s(until_s: float) -> float:
+def _remaining_s(until_s: float) -> float:
     """Return how long the next step may take; raises TimeoutError if the time is over."""
-    left_s = until_s - time.monotonic()
-    if left_s <= 0:
+    remaining_s = until_s - time.monotonic()
+    if remaining_s <= 0:
         raise TimeoutError("it takes too long")
-    return min(IDLE_S, left_s)
+    return min(IDLE_S, remaining_s)

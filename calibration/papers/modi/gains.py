@@ -24,7 +24,7 @@ from calibration.papers.tables import table, written
 from jetsel.addons.fleet.documents import Entry
 from jetsel.addons.fleet.manager.demands import Demand, options_of
 from jetsel.addons.fleet.manager.published import PublishedFamily
-from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, solve
+from jetsel.addons.fleet.manager.solving import Capacity, CascadeOptions, solve
 from jetsel.artefact.condensed import RecordedAnswers
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.load import load
@@ -178,7 +178,7 @@ def same_for_all(single: Sequence[Sequence[CascadeOptions]], devices: Sequence[D
 
     def worth(chosen: Sequence[Models]) -> float:
         each = ([only(one, names) for one, names in zip(some, chosen, strict=True)] for some in single)
-        found = (solve(some, Room(device.storage_bytes)) for some, device in zip(each, devices, strict=True))
+        found = (solve(some, Capacity(device.storage_bytes)) for some, device in zip(each, devices, strict=True))
         return sum(0.0 if one is None else one.accuracy for one in found)
 
     return list(max(itertools.product(*names), key=worth))
@@ -186,19 +186,19 @@ def same_for_all(single: Sequence[Sequence[CascadeOptions]], devices: Sequence[D
 
 def alone(options: CascadeOptions) -> CascadeOptions:
     """Return the single models among a family's cascades."""
-    return options.take(np.array([row for row, models in enumerate(options.models) if len(models) == 1], int))
+    return options.with_rows(np.array([row for row, models in enumerate(options.models) if len(models) == 1], int))
 
 
 def only(options: CascadeOptions, models: Models) -> CascadeOptions:
     """Return what is of these models among a family's cascades."""
-    return options.take(np.array([row for row, names in enumerate(options.models) if names == models], int))
+    return options.with_rows(np.array([row for row, names in enumerate(options.models) if names == models], int))
 
 
 def given(
     families: Sequence[Planned], options: Sequence[CascadeOptions], device: Device, draw: np.random.Generator
 ) -> Given:
     """Return what the program's choice among these options gives one device on TEST."""
-    chosen = solve(options, Room(device.storage_bytes))
+    chosen = solve(options, Capacity(device.storage_bytes))
     if chosen is None:
         return Given()
     files: Mapping[str, int] = {}
@@ -237,7 +237,7 @@ def _place(family: Planned, device: Device, options: CascadeOptions, row: int) -
     demand = _demand(family, device, 0)
     cascades = family.published.cascades(demand.costs_ms)
     ms = np.cumsum(np.array(demand.costs_ms)[cascades.rungs] * (cascades.rungs >= 0), axis=1)
-    reached, right = cascades.uniform
+    reached, right = cascades.uniform_shares
     figures = np.stack([(right * (LATE * ms <= device.deadline_ms)).sum(axis=1), (reached * ms).sum(axis=1)], axis=1)
     same = np.isclose(figures, [options.accuracy[row], options.ms[row]]).all(axis=1)
     return next(place for place in np.flatnonzero(same).tolist() if cascades.models[place] == options.models[row])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from jetsel.addons.cameras.config import Camera
 from jetsel.addons.cameras.settings import WatchContext, WatchSettings
 from jetsel.addons.cameras.source import reason_of
-from jetsel.addons.cameras.watch import Watch, at_once
+from jetsel.addons.cameras.watch import Watch, run_in_parallel
 from jetsel.base.errors import ConfigError, JetselError
 from jetsel.gateway import camera_states
 
@@ -84,7 +84,7 @@ class Cameras:
         is_same_context = context == self._context
         by_name = {camera.name: camera for camera in cameras}
         gone = [one for name, one in self._running.items() if not is_same_context or by_name.get(name) != one.camera]
-        self._has_ended &= all(at_once(Running.end, gone))
+        self._has_ended &= all(run_in_parallel(Running.end, gone))
         for one in gone:
             del self._running[one.camera.name]
         begun = {name: camera for name, camera in by_name.items() if name not in self._running}
@@ -95,7 +95,7 @@ class Cameras:
     def end(self) -> bool:
         """Stop all; return False if a source hangs, so that only the end of the process releases it."""
         self._stopping.set()
-        has_ended = at_once(Running.end, self._running.values())
+        has_ended = run_in_parallel(Running.end, self._running.values())
         self._writer.join(_END_S)
         return self._has_ended and all(has_ended)
 
@@ -117,9 +117,8 @@ class Cameras:
         while not self._stopping.wait(camera_states.WRITE_INTERVAL_S):
             before, trouble = trouble, ""
             try:
-                camera_states.write(
-                    path, [state for one in list(self._running.values()) for state in one.watch.states()]
-                )
+                running = list(self._running.values())  # a copy: a reload may change it
+                camera_states.write(path, [state for one in running for state in one.watch.states()])
             except OSError as error:
                 trouble = f"{path}: {error.strerror}: pages and metrics show no cameras"
                 if trouble != before:

@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from http.client import HTTPConnection
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ import msgspec
 import paho.mqtt.client as paho
 
 from jetsel.addons.cameras.mqtt import BrokerConnection, ServerLogin
-from jetsel.addons.http_client import CUT, Http, Https, read_all
+from jetsel.addons.http_client import CONNECTION_ERRORS, Http, Https, read_all
 from jetsel.base.errors import ConfigError
 
 PORT, TLS_PORT = 5000, 8971  # without and with authentication (Frigate's documentation)
@@ -102,24 +103,24 @@ class FrigateApi:
     def snapshot(self, event_id: str) -> bytes | None:
         """Return the object's part of its best frame so far, as JPEG; None if there is none yet."""
         query = urlencode({"crop": 1, "bbox": 0, "timestamp": 0, "quality": _QUALITY})
-        return self._ask("the snapshot", f"{_path(event_id)}/snapshot.jpg?{query}", may_lack=True)
+        return self._send("the snapshot", f"{_event_path(event_id)}/snapshot.jpg?{query}", missing_ok=True)
 
     def set_sub_label(self, event_id: str, sub_label: str, score: float) -> None:
         """Write an object's sub-label and its score (above 0, at most 1)."""
         body = json.dumps({"subLabel": sub_label[:MOST_LETTERS], "subLabelScore": score}).encode()
-        self._ask("the sub-label", f"{_path(event_id)}/sub_label", body)
+        self._send("the sub-label", f"{_event_path(event_id)}/sub_label", body)
 
-    def newest(self, labels: Sequence[str], limit: int) -> list[TrackedObject]:
+    def list_newest(self, labels: Sequence[str], limit: int) -> list[TrackedObject]:
         """Return the objects with these labels, the one that began last (by Frigate's clock) first."""
         query = urlencode({"labels": ",".join(labels), "limit": limit, "include_thumbnails": 0})
-        what = "the list of objects"
-        return _decode(self._ask(what, f"/api/events?{query}"), list[TrackedObject], what) or []
+        topic = "the list of objects"
+        return _decode(self._send(topic, f"/api/events?{query}"), list[TrackedObject], topic) or []
 
-    def look_up(self, event_id: str) -> TrackedObject | None:
+    def read_object(self, event_id: str) -> TrackedObject | None:
         """Return an object's state; None if Frigate's database does not have it (yet)."""
-        return _decode(self._ask("the object", _path(event_id), may_lack=True), TrackedObject, "the object")
+        return _decode(self._send("the object", _event_path(event_id), missing_ok=True), TrackedObject, "the object")
 
-    def _ask(self, what: str, path: str, body: bytes | None = None, *, may_lack: bool = False) -> bytes | None:
+    def _send(self, topic: str, path: str, body: bytes | None = None, *, missing_ok: bool = False) -> bytes | None:
         """Return the reply; None for 404 if `may_lack`. Logs in first, and again if the token has expired."""
         until_s = time.monotonic() + self._timeout_s
         if self._address.password is not None and self._token is None:
@@ -129,9 +130,9 @@ class FrigateApi:
         if status == 401 and self._address.password is not None:
             self._log_in(used, until_s)
             status, reply, _ = self._exchange(path, body, self._token, until_s)
-        if status == 404 and may_lack:
+        if status == 404 and missing_ok:
             return None
-        _check(status, reply, what)
+        _raise_unless_ok(status, reply, topic)
         return reply
 
     def _log_in(self, expired: str | None, until_s: float) -> None:
@@ -143,7 +144,7 @@ class FrigateApi:
             status, reply, cookies = self._exchange("/api/login", body, None, until_s)
             if status == 401:
                 raise FrigateError("the login was refused: check --frigate-user and its password", retry=False)
-            _check(status, reply, "the login")
+            _raise_unless_ok(status, reply, "the login")
             tokens = [
                 cookie.partition("=")[2].partition(";")[0] for cookie in cookies if cookie.startswith(TOKEN_COOKIE)
             ]
@@ -159,39 +160,36 @@ class FrigateApi:
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
-            connection = self._connection(until_s=until_s)
-            try:
+            with closing(self._connection(until_s=until_s)) as connection:
                 connection.request("GET" if body is None else "POST", path, body, headers)
                 response = connection.getresponse()
                 content = read_all(response, _MOST_BYTES)
-            finally:
-                connection.close()
-        except (*CUT, ValueError) as error:  # ValueError: a token or host that no request can contain
+        except (*CONNECTION_ERRORS, ValueError) as error:  # ValueError: a token or host that no request can contain
             words = str(error) or type(error).__name__
             raise FrigateError(f"{self.name}: {words}", retry=True) from None
         cookies = [value for name, value in response.getheaders() if name.lower() == "set-cookie"]
         return response.status, content, cookies
 
 
-def _path(event_id: str) -> str:
+def _event_path(event_id: str) -> str:
     return f"/api/events/{quote(event_id, safe='')}"
 
 
-def _decode(body: bytes | None, kind: type[Decoded], what: str) -> Decoded | None:
+def _decode(body: bytes | None, kind: type[Decoded], topic: str) -> Decoded | None:
     try:
         return None if body is None else msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FrigateError(f"{what} cannot be read: {error}", retry=True) from None
+        raise FrigateError(f"{topic} cannot be read: {error}", retry=True) from None
 
 
-def _check(status: int, body: bytes, what: str) -> None:
+def _raise_unless_ok(status: int, body: bytes, topic: str) -> None:
     if status != 200:
         words = " ".join(body[:200].decode("utf-8", "replace").split())
         hint = {403: ": give a user with the role admin"}.get(status, "")
         if 300 <= status < 400:
             hint = ": give the address that it redirects to"
         passes = status >= 500 or status in (404, 408, 429)  # 404: an object that just began is not in the database
-        raise FrigateError(f"{what}: HTTP {status}{hint}: {words}", retry=passes)
+        raise FrigateError(f"{topic}: HTTP {status}{hint}: {words}", retry=passes)
 
 
 class FrigateMessages:
@@ -210,30 +208,30 @@ class FrigateMessages:
         on_message: Callable[[str], None],
     ) -> None:
         self._events, self._available = f"{prefix}/events", f"{prefix}/available"
-        self._on_connected, self._on_received, self._told = connected, received, on_message
-        self._is_odd, self._has_arrived, self._quiet_since_s = False, False, float("inf")
+        self._on_connected, self._on_received, self._on_message = connected, received, on_message
+        self._has_reported_unreadable, self._has_arrived, self._quiet_since_s = False, False, float("inf")
         self._connection = BrokerConnection(broker, on_message)
-        self._connection.client.on_message = self._arrived
+        self._connection.client.on_message = self._on_mqtt_message
         self.close = self._connection.close
-        self._connection.begin(self._connected)
+        self._connection.connect(self._subscribe)
 
     def report_silence(self) -> None:
         """Report once if nothing has arrived since the connection began."""
         if not self._has_arrived and time.monotonic() - self._quiet_since_s > _QUIET_S:
             self._quiet_since_s = float("inf")
-            self._told(
+            self._on_message(
                 f"nothing has arrived on {self._events} for a minute, and {self._available} is not `online`: start "
                 "Frigate with mqtt.enabled, and give its mqtt.topic_prefix as --topic-prefix"
             )
 
-    def _connected(self) -> None:
+    def _subscribe(self) -> None:
         self._connection.client.subscribe([(self._events, 1), (self._available, 1)])
         if not self._connection.trouble:
-            self._told(f"connected to the MQTT broker; waiting for {self._events}")
-        self._is_odd, self._quiet_since_s = False, time.monotonic()
+            self._on_message(f"connected to the MQTT broker; waiting for {self._events}")
+        self._has_reported_unreadable, self._quiet_since_s = False, time.monotonic()
         self._on_connected()
 
-    def _arrived(self, _: paho.Client, __: Any, message: paho.MQTTMessage) -> None:
+    def _on_mqtt_message(self, _: paho.Client, __: Any, message: paho.MQTTMessage) -> None:
         """Forward an event. `available` is retained, and Frigate's last will sets it to `offline`."""
         is_event = message.topic == self._events
         self._has_arrived |= is_event or message.payload == b"online"
@@ -241,6 +239,6 @@ class FrigateMessages:
             if is_event:
                 self._on_received(bytes(message.payload))
         except Exception:  # an invalid message must not end paho's thread
-            if not self._is_odd:
-                self._told(f"a message of {self._events} cannot be read: is it Frigate's?")
-            self._is_odd = True
+            if not self._has_reported_unreadable:
+                self._on_message(f"a message of {self._events} cannot be read: is it Frigate's?")
+            self._has_reported_unreadable = True

@@ -73,12 +73,12 @@ class _NewestObjects:
 
         In a full list, deletions make room for older objects at its end, which are not new.
         """
-        before, self._listed = self._listed, {one.id for one in newest}
+        before, self._listed = self._listed, {obj.id for obj in newest}
         is_full = len(newest) >= _LISTED
         oldest_s, self._oldest_s = self._oldest_s, newest[-1].start_time if is_full else -math.inf
         if before is None:
             return []
-        return [one for one in reversed(newest) if one.id not in before and one.start_time >= oldest_s]
+        return [obj for obj in reversed(newest) if obj.id not in before and obj.start_time >= oldest_s]
 
 
 class FrigateWatch:
@@ -100,44 +100,41 @@ class FrigateWatch:
         self._api, self._context, self._families, self._request = api, context, families, dict(request)
         self._lock = threading.Lock()
         self._objects: dict[str, Tracked] = {}
-        self._done: dict[str, None] = {}
+        self._finished_ids: dict[str, None] = {}
         # Those that no thread uses now; one for each thread, because calls of one client wait for each other.
         self._clients = [Client(context.endpoint, timeout_ms=context.timeout_ms, retry=False) for _ in range(_THREADS)]
         self._newest = _NewestObjects()
-        self._is_behind = threading.Event()  # set: read the list
-        self._is_behind.set()
+        self._must_catch_up = threading.Event()  # set: read the list
+        self._must_catch_up.set()
         self._counts = {"sub_label": 0, "no_sub_label": 0}  # by event
         self._trouble: set[str] = set()
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(_THREADS, "frigate")
-        self._messages = FrigateMessages(broker, prefix, self._is_behind.set, self._received, context.on_message)
+        self._messages = FrigateMessages(broker, prefix, self._must_catch_up.set, self._received, context.on_message)
 
     def run(self) -> None:
-        """Classify objects until `stop`."""
+        """Classify objects until `close`, or an exception such as KeyboardInterrupt."""
         while not self._stopping.wait(_LOOK_S):
             self._messages.report_silence()
-            if self._is_behind.is_set():
-                self._is_behind.clear()
+            if self._must_catch_up.is_set():
+                self._must_catch_up.clear()
                 self._pool.submit(self._catch_up)
             now_s = time.monotonic()
             with self._lock:
-                due = [one for one in self._objects.values() if not one.is_busy and one.due_s <= now_s]
-                for one in due:
-                    one.is_busy = True
-            for one in due:
-                self._pool.submit(self._step, one)
-
-    def stop(self) -> None:
-        """Make `run` return soon."""
-        self._stopping.set()
+                due = [obj for obj in self._objects.values() if not obj.is_busy and obj.due_s <= now_s]
+                for obj in due:
+                    obj.is_busy = True
+            for obj in due:
+                self._pool.submit(self._process, obj)
 
     def close(self) -> None:
         """End after `run`: report a reason for each undecided object. Requests under way end by their deadlines."""
         self._stopping.set()
         self._messages.close()
         self._pool.shutdown(cancel_futures=True)
-        for one in list(self._objects.values()):
-            self._end(one, f"jetsel watch was stopped: {one.votes.why_none() or 'its sub-label is not written yet'}")
+        for obj in list(self._objects.values()):
+            reason = obj.votes.why_none() or "its sub-label is not written yet"
+            self._give_up(obj, f"jetsel watch was stopped: {reason}")
         for client in self._clients:
             client.close()
         self._emit_event("summary", **{f"{name}s": count for name, count in self._counts.items()})
@@ -150,136 +147,136 @@ class FrigateWatch:
         """Note an object's new state; end it if it may not get our sub-label. Ignore labels without a family."""
         now_s = time.monotonic()
         with self._lock:
-            one = self._objects.get(after.id)
-            if one is None:
+            obj = self._objects.get(after.id)
+            if obj is None:
                 family = self._families.get(after.label)
-                if family is None or after.false_positive or after.id in self._done:
+                if family is None or after.false_positive or after.id in self._finished_ids:
                     return
-                one = Tracked(after.id, after.camera, after.label, family, now_s, now_s)
+                obj = Tracked(after.id, after.camera, after.label, family, now_s, now_s)
                 if len(self._objects) < _MOST_OBJECTS:
-                    self._objects[after.id] = one
-            one.seen_s, one.due_s = now_s, min(one.due_s, now_s)
-            if is_end and one.ended_s is None:
-                one.ended_s = now_s
-            reason = _end_reason(after, one.result)
-            if one.id not in self._objects:
+                    self._objects[after.id] = obj
+            obj.seen_s, obj.due_s = now_s, min(obj.due_s, now_s)
+            if is_end and obj.ended_s is None:
+                obj.ended_s = now_s
+            reason = _end_reason(after, obj.result)
+            if obj.id not in self._objects:
                 reason = f"{_MOST_OBJECTS} objects are under way already"
         if reason is not None:
-            self._end(one, reason)
+            self._give_up(obj, reason)
 
     def _catch_up(self) -> None:
         """Read what was missed while the broker was away: objects that began, and objects that ended."""
         with self._lock:
-            under_way = [one for one in self._objects.values() if one.ended_s is None]
+            under_way = [obj for obj in self._objects.values() if obj.ended_s is None]
         try:
-            newest = self._api.newest(list(self._families), _LISTED)
+            newest = self._api.list_newest(list(self._families), _LISTED)
             with self._lock:
                 unlisted = self._newest.unlisted(newest)
             for state in unlisted:
                 self._update_object(state, is_end=state.end_time is not None)
-            for one in under_way:
+            for obj in under_way:
                 if self._stopping.is_set():
                     return
-                self._look_up(one, has_ended_if_unknown=False)
+                self._update_from_database(obj, has_ended_if_unknown=False)
             self._trouble.discard("catch-up")
         except Exception as error:  # even a defect, which the pool would hide
             self._tell_once("catch-up", f"what was missed cannot be read: {error}")
             if isinstance(error, FrigateError) and error.retry:
-                self._is_behind.set()
+                self._must_catch_up.set()
             self._stopping.wait(AGAIN_S)
 
-    def _look_up(self, one: Tracked, *, has_ended_if_unknown: bool) -> None:
+    def _update_from_database(self, obj: Tracked, *, has_ended_if_unknown: bool) -> None:
         """Process an object's state from Frigate's database."""
-        state = self._api.look_up(one.id)
+        state = self._api.read_object(obj.id)
         if state is not None:
             self._update_object(state, is_end=state.end_time is not None)
         elif has_ended_if_unknown:
             with self._lock:
-                one.seen_s = one.due_s = time.monotonic()
-                one.ended_s = one.seen_s if one.ended_s is None else one.ended_s
+                obj.seen_s = obj.due_s = time.monotonic()
+                obj.ended_s = obj.seen_s if obj.ended_s is None else obj.ended_s
 
-    def _step(self, one: Tracked) -> None:
+    def _process(self, obj: Tracked) -> None:
         try:
-            if one.result is None and not one.is_final:
-                self._ask(one)
-            if self._stopping.is_set() or one.id not in self._objects:
+            if obj.result is None and not obj.is_final:
+                self._classify(obj)
+            if self._stopping.is_set() or obj.id not in self._objects:
                 return
-            if one.result is not None:
-                self._write(one, one.result)
+            if obj.result is not None:
+                self._write_sub_label(obj, obj.result)
                 self._trouble.discard("writing")
-            elif one.is_final or len(one.votes) >= MOST_VOTES:
-                self._end(one, "; ".join(filter(None, (one.votes.why_none(), one.problem))))
+            elif obj.is_final or len(obj.votes) >= MOST_VOTES:
+                self._give_up(obj, "; ".join(filter(None, (obj.votes.why_none(), obj.problem))))
         except FrigateError as error:
-            self._failed(one, "frigate" if one.result is None else "writing", str(error), is_over=not error.retry)
+            self._retry_later(obj, "frigate" if obj.result is None else "writing", str(error), is_over=not error.retry)
         except JetselError as error:
-            self._failed(one, "daemon", str(error), is_over=False)
+            self._retry_later(obj, "daemon", str(error), is_over=False)
         except Exception as error:  # a defect in jetsel becomes the object's reason
-            self._end(one, f"a defect in jetsel: {type(error).__name__}: {error}")
+            self._give_up(obj, f"a defect in jetsel: {type(error).__name__}: {error}")
         finally:
-            one.is_busy = False
+            obj.is_busy = False
 
-    def _ask(self, one: Tracked) -> None:
+    def _classify(self, obj: Tracked) -> None:
         """Classify the object's best image so far if it has changed, and set when it is due again."""
         now_s = time.monotonic()
-        if one.ended_s is None and now_s - one.seen_s > _SILENT_S:
-            self._look_up(one, has_ended_if_unknown=True)
-        seen_s, was_ended = one.seen_s, one.ended_s is not None
-        image = self._api.snapshot(one.id)
+        if obj.ended_s is None and now_s - obj.seen_s > _SILENT_S:
+            self._update_from_database(obj, has_ended_if_unknown=True)
+        seen_s, was_ended = obj.seen_s, obj.ended_s is not None
+        image = self._api.snapshot(obj.id)
         self._trouble.discard("frigate")
         digest = b"" if image is None else hashlib.sha256(image).digest()
         if self._stopping.is_set():
             return
-        if image is not None and digest != one.last_image:
-            request = self._request | {"family": one.family}
+        if image is not None and digest != obj.last_image:
+            request = self._request | {"family": obj.family}
             client = self._clients.pop()
             try:
                 answer = client.classify(image, top_k=1, on_doubt="use", **request)
             finally:
                 self._clients.append(client)
             self._trouble.discard("daemon")
-            one.votes.add(answer)
-            one.last_image, one.problem = digest, ""
-        is_polled = now_s - one.began_s < _POLL_FOR_S or was_ended
+            obj.votes.add(answer)
+            obj.last_image, obj.problem = digest, ""
+        is_polled = now_s - obj.began_s < _POLL_FOR_S or was_ended
         with self._lock:
-            one.pause_s, one.result = AGAIN_S, one.votes.result()
-            one.is_final = was_ended  # its image does not change any more
-            if one.seen_s == seen_s:  # otherwise a message has made it due
-                one.due_s = now_s + (AGAIN_S if is_polled else _SILENT_S)
+            obj.pause_s, obj.result = AGAIN_S, obj.votes.result()
+            obj.is_final = was_ended  # its image does not change any more
+            if obj.seen_s == seen_s:  # otherwise a message has made it due
+                obj.due_s = now_s + (AGAIN_S if is_polled else _SILENT_S)
 
-    def _write(self, one: Tracked, result: SubLabel) -> None:
+    def _write_sub_label(self, obj: Tracked, result: SubLabel) -> None:
         """Write the sub-label, unless Frigate has set another or the object is a false positive by now."""
-        self._look_up(one, has_ended_if_unknown=True)
-        if one.id not in self._objects:
+        self._update_from_database(obj, has_ended_if_unknown=True)
+        if obj.id not in self._objects:
             return
-        self._api.set_sub_label(one.id, result.label, min(1.0, max(result.score, 1e-6)))
-        self._finish(one, "sub_label", sub_label=result.label, score=result.score, answers=result.votes)
+        self._api.set_sub_label(obj.id, result.label, min(1.0, max(result.score, 1e-6)))
+        self._finish(obj, "sub_label", sub_label=result.label, score=result.score, answers=result.votes)
 
-    def _failed(self, one: Tracked, who: str, problem: str, *, is_over: bool) -> None:
+    def _retry_later(self, obj: Tracked, who: str, problem: str, *, is_over: bool) -> None:
         """Note a failure and try again, or give up if the object ended long ago; report it once until it succeeds."""
         now_s = time.monotonic()
-        one.problem = problem
-        if one.pause_s == AGAIN_S:  # one object's repeated failure is not reported again
-            self._tell_once(who, f"{one.id}: {problem}")
-        if is_over or (one.ended_s is not None and now_s - one.ended_s > _PATIENCE_S):
-            self._end(one, problem)
+        obj.problem = problem
+        if obj.pause_s == AGAIN_S:  # one object's repeated failure is not reported again
+            self._tell_once(who, f"{obj.id}: {problem}")
+        if is_over or (obj.ended_s is not None and now_s - obj.ended_s > _PATIENCE_S):
+            self._give_up(obj, problem)
             return
-        one.due_s = now_s + one.pause_s
-        one.pause_s = min(2 * one.pause_s, _LONGEST_PAUSE_S)
+        obj.due_s = now_s + obj.pause_s
+        obj.pause_s = min(2 * obj.pause_s, _LONGEST_PAUSE_S)
 
-    def _end(self, one: Tracked, reason: str) -> None:
-        self._finish(one, "no_sub_label", reason=reason)
+    def _give_up(self, obj: Tracked, reason: str) -> None:
+        self._finish(obj, "no_sub_label", reason=reason)
 
-    def _finish(self, one: Tracked, event: str, **fields: Any) -> None:
+    def _finish(self, obj: Tracked, event: str, **fields: Any) -> None:
         """Report the result of an object once."""
         with self._lock:
-            self._objects.pop(one.id, None)
-            if one.id in self._done:
+            self._objects.pop(obj.id, None)
+            if obj.id in self._finished_ids:
                 return
-            self._done[one.id] = None
-            if len(self._done) > _REMEMBERED:
-                del self._done[next(iter(self._done))]
+            self._finished_ids[obj.id] = None
+            if len(self._finished_ids) > _REMEMBERED:
+                del self._finished_ids[next(iter(self._finished_ids))]
             self._counts[event] += 1
-        self._emit_event(event, object=one.id, camera=one.camera, label=one.label, family=one.family, **fields)
+        self._emit_event(event, object=obj.id, camera=obj.camera, label=obj.label, family=obj.family, **fields)
 
     def _tell_once(self, what: str, words: str) -> None:
         if what not in self._trouble:

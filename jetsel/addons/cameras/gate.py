@@ -74,16 +74,16 @@ def described(frame: np.ndarray, feature: str) -> np.ndarray:
     return copy
 
 
-def difference(one: np.ndarray, other: np.ndarray, feature: str) -> float:
+def difference(first: np.ndarray, second: np.ndarray, feature: str) -> float:
     """Return the difference of two results of `described`, in the feature's unit.
 
     blocks and edges: the mean difference in the block that differs most. histogram: of the sorted levels in the cell
     that differs most, which is the earth mover's distance of its histograms (Rubner et al., IJCV 2000).
     """
-    changed = cv2.absdiff(one, other)
+    difference_map = cv2.absdiff(first, second)
     if feature == "histogram":
-        return float(cv2.reduce(changed, 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F).max())
-    levels = changed.astype(np.float32)  # a mean of integers would be rounded
+        return float(cv2.reduce(difference_map, 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F).max())
+    levels = difference_map.astype(np.float32)  # a mean of integers would be rounded
     return float(cv2.resize(levels, None, fx=1 / _BLOCK, fy=1 / _BLOCK, interpolation=cv2.INTER_AREA).max())
 
 

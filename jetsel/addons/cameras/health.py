@@ -24,7 +24,7 @@ class Health:
         self._client = Client(endpoint, timeout_ms=_LIMIT_MS, retry=False)
         self._family, self._report = family, on_change
         self._lock, self._stop = threading.Lock(), threading.Event()
-        self._before: StatusReply | None = None
+        self._last_status: StatusReply | None = None
         self.is_available: bool | None = None
         self._thread = threading.Thread(target=self._run, name="health", daemon=True)
         self._thread.start()
@@ -44,20 +44,20 @@ class Health:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                self._look(self._client.status())
+                self._process_status(self._client.status())
             except Exception as error:  # whatever fails, the daemon is checked again
                 with suppress(Exception):  # a failing listener must not end the checks
                     self.mark_away(str(error) or type(error).__name__)
             self._stop.wait(_EVERY_S)
         self._client.close()
 
-    def _look(self, status: StatusReply) -> None:
+    def _process_status(self, status: StatusReply) -> None:
         reason = why_silent(status, self._family)
         if reason is not None:
             self.mark_away(reason)
             return
         with self._lock:
-            before, self._before = self._before, status
+            before, self._last_status = self._last_status, status
             was_there, self.is_available = self.is_available, True
             if before is not None and before.pid != status.pid:
                 self._report("back", "it was restarted")  # perhaps between two checks

@@ -30,7 +30,7 @@ def reported_label(answer: Answer) -> ReportedLabel:
     return ReportedLabel(UNKNOWN, None) if is_unknown else ReportedLabel(answer.label, answer.wnid)
 
 
-class Change(NamedTuple):
+class LabelChange(NamedTuple):
     """A new label. answer: completed it. previous: the label before, None at first. since_s: its first answer."""
 
     answer: Answer
@@ -43,29 +43,29 @@ class LabelTracker:
 
     def __init__(self, stay: int) -> None:
         self._stay = stay
-        self._holds: Answer | None = None
-        self._next: Answer | None = None
-        self._since_s, self._n = 0.0, 0
+        self._current: Answer | None = None
+        self._candidate: Answer | None = None
+        self._since_s, self._n_candidate = 0.0, 0
 
     @property
     def is_settled(self) -> bool:
         """Whether no other label is beginning: while one is, every frame is needed as a vote."""
-        return self._holds is not None and self._next is None
+        return self._current is not None and self._candidate is None
 
-    def see(self, answer: Answer, now_s: float) -> Change | None:
+    def add_answer(self, answer: Answer, now_s: float) -> LabelChange | None:
         """Process a frame's answer; return the change that it completes, else None."""
-        if self._holds is not None and reported_label(answer).id == reported_label(self._holds).id:
-            self._next = None
+        if self._current is not None and reported_label(answer).id == reported_label(self._current).id:
+            self._candidate = None
             return None
-        if self._next is None or reported_label(answer).id != reported_label(self._next).id:
-            self._since_s, self._n = now_s, 0
-        self._next = answer
-        self._n += 1
-        if self._n < self._stay:
+        if self._candidate is None or reported_label(answer).id != reported_label(self._candidate).id:
+            self._since_s, self._n_candidate = now_s, 0
+        self._candidate = answer
+        self._n_candidate += 1
+        if self._n_candidate < self._stay:
             return None
-        previous = None if self._holds is None else reported_label(self._holds).label
-        self._holds, self._next = self._next, None
-        return Change(self._holds, previous, self._since_s)
+        previous = None if self._current is None else reported_label(self._current).label
+        self._current, self._candidate = self._candidate, None
+        return LabelChange(self._current, previous, self._since_s)
 
 
 class SubLabel(NamedTuple):
@@ -93,17 +93,18 @@ class Votes:
         """Return the sub-label if the votes agree on one, else None."""
         if self.why_none() is not None:
             return None
-        best, _ = self._leading()
+        best, _ = self._most_frequent()
         scores = [score for label, score in self._votes if label == best]
-        first = best.label if best.label == best.id else best.label.split(",")[0]  # an owner's class may contain commas
-        return SubLabel(first, sum(scores) / len(scores), len(self._votes))
+        # Only the first of ImageNet's synonyms; an owner's class, whose label is its identifier, may contain commas.
+        name = best.label if best.label == best.id else best.label.split(",")[0]
+        return SubLabel(name, sum(scores) / len(scores), len(self._votes))
 
     def why_none(self) -> str | None:
         """Return why there is no sub-label, in a sentence; None if there is one."""
         total = len(self._votes)
         if total < FEWEST_VOTES:
             return f"only {total} images of it were answered, and {FEWEST_VOTES} are needed"
-        best, count = self._leading()
+        best, count = self._most_frequent()
         if best.id is None:
             return f"{count} of {total} answers are in doubt under the promise"
         if count < AGREEMENT * total:
@@ -112,5 +113,5 @@ class Votes:
             return f"{count} of {total} answers are {best.label}, the class for objects that get no sub-label"
         return None
 
-    def _leading(self) -> tuple[ReportedLabel, int]:
+    def _most_frequent(self) -> tuple[ReportedLabel, int]:
         return Counter(label for label, _ in self._votes).most_common(1)[0]

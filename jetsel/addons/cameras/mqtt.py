@@ -48,15 +48,15 @@ class BrokerConnection:
     """
 
     def __init__(self, broker: ServerLogin, on_message: Callable[[str], None]) -> None:
-        self._broker, self._told, self.trouble = broker, on_message, ""
+        self._broker, self._report_problem, self.trouble = broker, on_message, ""
         self.client = paho.Client(CallbackAPIVersion.VERSION2)
         self.client.username_pw_set(broker.user, broker.password)
         if broker.tls:
             self.client.tls_set_context(ssl.create_default_context())
         self.client.reconnect_delay_set(1, _LONGEST_PAUSE_S)
 
-    def begin(self, connected: Callable[[], None], disconnected: Callable[[], None] = lambda: None) -> None:
-        """Connect, and reconnect for ever; paho's thread calls both functions, at each connection and at its end."""
+    def connect(self, connected: Callable[[], None]) -> None:
+        """Connect, and reconnect for ever; paho's thread calls `connected` at each connection."""
 
         def on_connect(_: paho.Client, __: Any, ___: Any, reason: Any, ____: Any) -> None:
             if reason.is_failure:
@@ -65,11 +65,8 @@ class BrokerConnection:
             connected()
             self._report("")
 
-        def on_disconnect(*_: Any) -> None:
-            disconnected()
-            self._report(self.trouble or "hung up")
-
-        self.client.on_connect, self.client.on_disconnect = on_connect, on_disconnect
+        self.client.on_connect = on_connect
+        self.client.on_disconnect = lambda *_: self._report(self.trouble or "hung up")
         self.client.on_connect_fail = lambda *_: self._report("cannot be reached")
         self.client.connect_async(self._broker.host, self._broker.port, _KEEPALIVE_S)
         self.client.loop_start()
@@ -84,7 +81,7 @@ class BrokerConnection:
         if trouble != self.trouble:
             self.trouble = trouble
             state = f"{trouble}; it is tried again" if trouble else "is available again"
-            self._told(f"MQTT broker {self._broker.host}:{self._broker.port} {state}")
+            self._report_problem(f"MQTT broker {self._broker.host}:{self._broker.port} {state}")
 
 
 class MqttPublisher:
@@ -97,26 +94,25 @@ class MqttPublisher:
     def __init__(self, broker: ServerLogin, node: str, name: str, on_message: Callable[[str], None]) -> None:
         self._node, self._name = node, name
         self._lock = threading.Lock()
-        self._is_connected = False
-        self._waiting: deque[bytes] = deque(maxlen=_MOST_WAITING)
+        self._unsent: deque[bytes] = deque(maxlen=_MOST_WAITING)
         self._state = b""
         self._availability = b"offline"
         self._connection = BrokerConnection(broker, on_message)
         self._client = self._connection.client
         self._client.will_set(self._topic("availability"), "offline", qos=1, retain=True)
-        self._connection.begin(self._connected, self._disconnected)
+        self._connection.connect(self._on_connected)
 
-    def event(self, event: dict[str, Any]) -> None:
+    def publish_event(self, event: dict[str, Any]) -> None:
         """Publish an event; a label is also retained as the camera's state, for later subscribers."""
         content = msgspec.json.encode(event)
         with self._lock:
-            self._waiting.append(content)
+            self._unsent.append(content)
             if event["event"] == "label":
                 self._state = content
                 self._publish("state", content, retain=True)
-            self._publish_waiting()
+            self._publish_unsent()
 
-    def available(self, is_available: bool) -> None:
+    def publish_availability(self, is_available: bool) -> None:
         """Publish whether the state is current: the source and the daemon are available."""
         with self._lock:
             self._availability = b"online" if is_available else b"offline"
@@ -132,28 +128,23 @@ class MqttPublisher:
     def _topic(self, what: str) -> str:
         return f"jetsel/{self._node}/{what}"
 
-    def _connected(self) -> None:
+    def _on_connected(self) -> None:
         with self._lock:
-            self._is_connected = True
             for what in _SENSORS:
                 content = msgspec.json.encode(self._discovery(what))
                 self._client.publish(f"homeassistant/sensor/{self._node}/{what}/config", content, qos=1, retain=True)
             if self._state:
                 self._publish("state", self._state, retain=True)
             self._publish("availability", self._availability, retain=True)
-            self._publish_waiting()
-
-    def _disconnected(self) -> None:
-        with self._lock:
-            self._is_connected = False
+            self._publish_unsent()
 
     def _publish(self, what: str, content: bytes, *, retain: bool = False) -> None:
-        if self._is_connected:  # otherwise paho would send held messages in another order
+        if self._client.is_connected():  # otherwise paho would send held messages in another order
             self._client.publish(self._topic(what), content, qos=1, retain=retain)
 
-    def _publish_waiting(self) -> None:
-        while self._is_connected and self._waiting:
-            self._publish("event", self._waiting.popleft())
+    def _publish_unsent(self) -> None:
+        while self._client.is_connected() and self._unsent:
+            self._publish("event", self._unsent.popleft())
 
     def _discovery(self, what: str) -> dict[str, Any]:
         """Return a sensor's description for Home Assistant (its documentation: "MQTT discovery", "MQTT sensor")."""

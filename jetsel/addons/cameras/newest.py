@@ -14,8 +14,6 @@ from jetsel.addons.cameras.source import Reader, SourceEndedError, StreamEndedEr
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 _END_S = 3.0  # wait at the end for a camera that hangs
 
-Open = Callable[[threading.Event], Reader]
-
 
 class Newest:
     """Reads until `close`. n_read: frames so far. is_over: whether a file has ended.
@@ -26,7 +24,9 @@ class Newest:
     the source is away, or empty; pause_s: seconds until the next try.
     """
 
-    def __init__(self, open_reader: Open, on_change: Callable[[bool, str, float], None]) -> None:
+    def __init__(
+        self, open_reader: Callable[[threading.Event], Reader], on_change: Callable[[bool, str, float], None]
+    ) -> None:
         self._open, self._on_change = open_reader, on_change
         self._stop, self._changed = threading.Event(), threading.Condition()
         self._frame: np.ndarray | None = None
@@ -39,7 +39,7 @@ class Newest:
         self._thread = threading.Thread(target=self._run, name="frames", daemon=True)
         self._thread.start()
 
-    def take(self, timeout_s: float, rest_s: float = 0.0) -> np.ndarray | None:
+    def take_frame(self, timeout_s: float, rest_s: float = 0.0) -> np.ndarray | None:
         """Return the newest frame that was not taken yet, or None if none came in time.
 
         rest_s: time for which no further frame is decoded, because none will be needed.
@@ -78,7 +78,7 @@ class Newest:
                 pause_s = FIRST_PAUSE_S if had_frame else pause_s
                 if not (self._stop.is_set() or (had_frame and isinstance(error, StreamEndedError))):
                     self._is_available = False
-                    self._put(None)  # the last frame is out of date
+                    self._set_frame(None)  # the last frame is out of date
                     with contextlib.suppress(Exception):  # the listener itself may have failed
                         self._on_change(False, reason_of(error), pause_s)
                 self._stop.wait(pause_s)
@@ -106,9 +106,9 @@ class Newest:
                 self._is_available = self._has_had_frame = True
                 self._on_change(True, "", 0.0)
             if frame is not None:
-                self._put(frame)
+                self._set_frame(frame)
 
-    def _put(self, frame: np.ndarray | None) -> None:
+    def _set_frame(self, frame: np.ndarray | None) -> None:
         with self._changed:
             if frame is not None and time.monotonic() < self._no_decode_until_s:
                 return  # another frame was taken while this one was decoded

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from jetsel.addons.cameras.gate import Gate, GateSetting
-from jetsel.addons.cameras.labels import Change, LabelTracker
+from jetsel.addons.cameras.labels import LabelChange, LabelTracker
 from jetsel.base.errors import ConfigError
 from jetsel.wire import Answer
 
@@ -24,7 +24,7 @@ class Region:
             raise ConfigError(f"region {text}: use X,Y,W,H as shares of the frame: 0.5,0,0.5,1 is its right half")
         self._shares = x, y, width, height
 
-    def of(self, frame: np.ndarray) -> np.ndarray:
+    def crop(self, frame: np.ndarray) -> np.ndarray:
         """Return the region of a frame (height, width[, 3]), at least one pixel, as a view."""
         x, y, width, height = self._shares
         high, wide = frame.shape[:2]
@@ -46,22 +46,22 @@ class RegionView:
     def __init__(self, name: str | None, region: Region, gate: GateSetting | None, ask_again_s: float, stay: int):
         self.name, self.region = name, region
         self.gate, self._labels = Gate(gate, ask_again_s), LabelTracker(stay)
-        self.n_asked = self.n_changes = 0
-        self.holds: Change | None = None
+        self.n_sent = self.n_changes = 0
+        self.current_label: LabelChange | None = None
         self.frame_part: np.ndarray | None = None
 
     def skips(self, frame: np.ndarray, now_s: float) -> bool:
         """Return whether to skip the region of a frame, and count it. No frame is skipped while a label changes."""
-        self.frame_part = self.region.of(frame)
+        self.frame_part = self.region.crop(frame)
         is_skipped = self.gate.skips(self.frame_part, now_s) and self._labels.is_settled
         self.gate.n_skipped += is_skipped
         return is_skipped
 
-    def answered(self, answer: Answer, now_s: float) -> Change | None:
+    def record_answer(self, answer: Answer, now_s: float) -> LabelChange | None:
         """Process the last frame's answer; return the change that it completes, else None. now_s: by time.time()."""
         self.gate.record_answer(answer.stages_ms.total, answer.energy_mj)
-        change = self._labels.see(answer, now_s)
+        change = self._labels.add_answer(answer, now_s)
         if change is not None:
-            self.holds = change
+            self.current_label = change
             self.n_changes += 1
         return change

@@ -23,9 +23,9 @@ Verdict = Literal["right", "wrong", "discard"]
 DISCARDED = ".discarded"  # calibrations skip hidden folders
 _GONE = "is not pending: it was decided already, or removed; reload the page"
 MOST_BYTES = 16_000_000  # of one image: the daemon's default limit
-_ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]")  # in names: control characters, and invalid UTF-8
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_ASIDE = f"{files.TEMPORARY}review"  # name of an incomplete copy; the next copy in the folder replaces it
+_INVALID_CHARACTERS = re.compile("[\0-\x1f\x7f\ud800-\udfff]")  # in names: control characters, and invalid UTF-8
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PARTIAL_COPY = f"{files.TEMPORARY}review"  # name of an incomplete copy; the next copy in the folder replaces it
 
 
 class Pending(Struct, frozen=True):
@@ -89,7 +89,7 @@ class Review:
         """Return an image's content; raises BadRequestError or ImageTooLargeError."""
         path = self._path(image)
         try:
-            with self._opened(path) as folder:
+            with self._open_folder(path) as folder:
                 return files.read_bounded(Path(path.name), MOST_BYTES, folder)
         except OSError as error:
             kind = ImageTooLargeError if error.errno == errno.EFBIG else BadRequestError
@@ -130,31 +130,31 @@ class Review:
             raise BadRequestError(f"{image[:200]} {_GONE}")
         return self._folder / folder / name
 
-    def _folder_of(self, decision: ReviewDecision, own: str) -> str:
+    def _folder_of(self, decision: ReviewDecision, current_class: str) -> str:
         """Return the target folder for an image whose class is `own`; raises BadRequestError."""
         if decision.verdict != "wrong":
-            if decision.identifier not in (None, own):
+            if decision.identifier not in (None, current_class):
                 raise BadRequestError("identifier: leave it out unless the verdict is wrong")
-            return own if decision.verdict == "right" else f"{DISCARDED}/{own}"
+            return current_class if decision.verdict == "right" else f"{DISCARDED}/{current_class}"
         name = exact(decision.identifier or "")
-        there = [one for one in self._classes() if exact(one) == name]
-        if there:
-            return decision.identifier if decision.identifier in there else there[0]
+        same_names = [one for one in self._classes() if exact(one) == name]
+        if same_names:
+            return decision.identifier if decision.identifier in same_names else same_names[0]
         if not _is_class(name) or folder_name(name) != name:
             raise BadRequestError("identifier: give the class's identifier, without / and no dot in front")
         return name
 
     @contextmanager
-    def _opened(self, path: Path, *, make: bool = False) -> Iterator[int]:
+    def _open_folder(self, path: Path, *, make: bool = False) -> Iterator[int]:
         """Yield a descriptor of a file's folder; raises OSError, with ENOTDIR if there is a link on the way."""
         root = self._folder if path.is_relative_to(self._folder) else self._reviewed
-        descriptor = os.open(root, _FOLDER)
+        descriptor = os.open(root, _FOLDER_FLAGS)
         try:
             for name in path.parent.relative_to(root).parts:
                 if make:
                     with suppress(FileExistsError):
                         os.mkdir(name, dir_fd=descriptor)
-                outer, descriptor = descriptor, os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+                outer, descriptor = descriptor, os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=descriptor)
                 os.close(outer)
             yield descriptor
         finally:
@@ -164,10 +164,10 @@ class Review:
         """Move a file, to a numbered name if the name is taken; return its path. Raises BadRequestError."""
         try:
             self._reviewed.mkdir(parents=True, exist_ok=True)
-            with self._opened(source) as source_folder:
+            with self._open_folder(source) as source_folder:
                 if not stat.S_ISREG(os.stat(source.name, dir_fd=source_folder, follow_symlinks=False).st_mode):
                     raise FileNotFoundError  # before a folder is made for it
-                with self._opened(target, make=True) as target_folder:
+                with self._open_folder(target, make=True) as target_folder:
                     place = target.with_name(_free_name(target.name, target_folder))
                     _rename(source.name, source_folder, place.name, target_folder)
         except FileNotFoundError:
@@ -181,12 +181,12 @@ class Review:
 
 def _is_class(name: str) -> bool:
     """Return whether a folder of this name may be a class."""
-    return bool(name) and not _ODD.search(name) and system_kind(name, is_folder=True) is None
+    return bool(name) and not _INVALID_CHARACTERS.search(name) and system_kind(name, is_folder=True) is None
 
 
 def _is_image(name: str) -> bool:
     """Return whether a file of this name may be an image to review."""
-    is_odd = "/" in name or _ODD.search(name) or system_kind(name, is_folder=False) is not None
+    is_odd = "/" in name or _INVALID_CHARACTERS.search(name) or system_kind(name, is_folder=False) is not None
     return not is_odd and Path(name).suffix.lower() in SUFFIXES
 
 
@@ -222,20 +222,20 @@ def _rename(source: str, source_folder: int, name: str, target_folder: int) -> N
         if error.errno != errno.EXDEV:
             raise
         _copy(source, source_folder, target_folder)
-        os.rename(_ASIDE, name, src_dir_fd=target_folder, dst_dir_fd=target_folder)
+        os.rename(_PARTIAL_COPY, name, src_dir_fd=target_folder, dst_dir_fd=target_folder)
         os.unlink(source, dir_fd=source_folder)
 
 
 def _copy(source: str, source_folder: int, target_folder: int) -> None:
     """Copy a file to the name _ASIDE in the target folder, and flush it; if it raises OSError, nothing is left."""
     with suppress(FileNotFoundError):
-        os.unlink(_ASIDE, dir_fd=target_folder)
-    opened = os.open(_ASIDE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=target_folder)
+        os.unlink(_PARTIAL_COPY, dir_fd=target_folder)
+    opened = os.open(_PARTIAL_COPY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=target_folder)
     try:
         with os.fdopen(opened, "wb") as written, files.open_regular(Path(source), source_folder) as read:
             shutil.copyfileobj(read, written)
             written.flush()
             os.fsync(opened)
     except OSError:
-        os.unlink(_ASIDE, dir_fd=target_folder)
+        os.unlink(_PARTIAL_COPY, dir_fd=target_folder)
         raise

@@ -33,13 +33,13 @@ class Saver:
     """
 
     def __init__(self, folder: Path, max_bytes: int, below: float, on_problem: Callable[[str], None]) -> None:
-        self._folder, self._max_bytes, self._below, self._told = folder, max_bytes, below, on_problem
+        self._folder, self._max_bytes, self._below, self._on_problem = folder, max_bytes, below, on_problem
         self._key = folder.resolve()
         self._not_before_s = 0.0
         self._is_stopped = False
         self.n_saved = 0
 
-    def look(self, frame: np.ndarray, answer: Answer) -> None:
+    def save_if_doubtful(self, frame: np.ndarray, answer: Answer) -> None:
         """Save the frame, (height, width[, 3]) uint8 BGR, if its answer is doubtful and there is space."""
         is_doubtful = answer.in_doubt or answer.probability < self._below
         if not is_doubtful or time.monotonic() < self._not_before_s:
@@ -51,7 +51,8 @@ class Saver:
         except OSError as error:
             trouble = f"{error.strerror}: {files.repair_of(error, 'name another folder with --save')}"
         if (trouble is not None) != self._is_stopped:
-            self._told(f"{self._folder}: " + (f"no more images are saved: {trouble}" if trouble else "saving goes on"))
+            state = f"no more images are saved: {trouble}" if trouble else "saving goes on"
+            self._on_problem(f"{self._folder}: {state}")
         self._is_stopped = trouble is not None
         self._not_before_s = time.monotonic() + (_LOOK_AGAIN_S if trouble else _PAUSE_S)
 

@@ -49,7 +49,7 @@ class WatchSettings:
         """Raises ConfigError with the camera and the key if a setting is unusable."""
         self.camera, self.context = camera, context
         try:
-            self.source = source_of(with_login(camera), may_come=not context.gives_up)
+            self.source = source_of(with_login(camera), may_be_absent=not context.gives_up)
             regions = camera.regions or {ONLY: "0,0,1,1"}
             self.regions = {name or None: Region(text) for name, text in regions.items()}
             if context.broker is not None and not context.has_name and self.source.hides_parts:
@@ -73,20 +73,18 @@ def with_login(camera: Camera) -> str:
     return urlunsplit((parts.scheme, f"{login}@{parts.netloc}", parts.path, parts.query, parts.fragment))
 
 
-def mqtt_broker(mqtt: MqttSettings) -> ServerLogin | None:
-    """Return the configured broker, None without one; raises ConfigError."""
+def broker_of(mqtt: MqttSettings) -> ServerLogin | None:
+    """Read the broker as HOST, HOST:PORT or [HOST]:PORT, and the password's file; None without a broker.
+
+    Raises ConfigError.
+    """
     if mqtt.broker is None:
         return None
-    return broker_of(mqtt.broker, mqtt.user, _secret_path(mqtt.password_file), mqtt.tls)
-
-
-def broker_of(text: str, user: str | None, password_file: Path | None, tls: bool) -> ServerLogin:
-    """Read HOST, HOST:PORT or [HOST]:PORT, and the password's file; raises ConfigError."""
-    match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", text)
-    if match is None or not 0 < (port := int(match[3] or (_TLS_PORT if tls else _PORT))) < 65_536:
-        raise ConfigError(f"--mqtt {text}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
-    password = password_of(user, password_file, "--mqtt-user", "--mqtt-password-file")
-    return ServerLogin(match[1] or match[2], port, user, password, tls)
+    match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\s]+))(?::(\d{1,5}))?", mqtt.broker)
+    if match is None or not 0 < (port := int(match[3] or (_TLS_PORT if mqtt.tls else _PORT))) < 65_536:
+        raise ConfigError(f"--mqtt {mqtt.broker}: use HOST or HOST:PORT, as in homeassistant.local or [::1]:1883")
+    password = password_of(mqtt.user, _secret_path(mqtt.password_file), "--mqtt-user", "--mqtt-password-file")
+    return ServerLogin(match[1] or match[2], port, mqtt.user, password, mqtt.tls)
 
 
 def password_of(user: str | None, file: Path | None, user_option: str, file_option: str) -> str | None:

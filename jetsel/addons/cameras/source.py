@@ -69,7 +69,7 @@ class CameraSource:
         return self.kind == "url" and (whole.path, whole.query) != (shown.path, shown.query)
 
 
-def source_of(text: str, *, may_come: bool = False) -> CameraSource:
+def source_of(text: str, *, may_be_absent: bool = False) -> CameraSource:
     """Return what kind of SOURCE a text is; raises ConfigError with the repair if it is none.
 
     may_come: accept a path that does not exist yet, as before its disk is mounted, and a file that is not a video yet.
@@ -86,7 +86,7 @@ def source_of(text: str, *, may_come: bool = False) -> CameraSource:
     if is_url:
         if scheme.lower() not in SCHEMES:
             raise ConfigError(f"{scheme}:// is not supported: use one of {', '.join(SCHEMES)}")
-        return CameraSource("url", text, _name_of(text))
+        return CameraSource("url", text, _public_name(text))
     if text.isascii() and text.isdecimal():
         text = f"/dev/video{int(text)}"
     name = text.encode(errors="surrogateescape").decode(errors="replace")
@@ -95,7 +95,7 @@ def source_of(text: str, *, may_come: bool = False) -> CameraSource:
     mode = _mode_of(text)
     if stat.S_ISDIR(mode):
         return CameraSource("folder", text, name)
-    if not mode and (not may_come or _MISTYPED_URL.match(text)):
+    if not mode and (not may_be_absent or _MISTYPED_URL.match(text)):
         shown = "this SOURCE" if "@" in text else text  # it may be a mistyped URL with a password
         raise ConfigError(
             f"{shown}: there is no such file or folder: SOURCE is a camera (/dev/video0, or 0), a URL (rtsp://..., "
@@ -103,7 +103,7 @@ def source_of(text: str, *, may_come: bool = False) -> CameraSource:
         )
     if Path(text).suffix.lower() in SUFFIXES:
         raise ConfigError(f"{text}: it is a single image: jetsel classify {text}")
-    if not may_come and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
+    if not may_be_absent and not cv2.VideoCapture(text, cv2.CAP_FFMPEG).isOpened():
         raise ConfigError(f"{text}: OpenCV cannot read it as a video: convert it, for example to Motion JPEG (.avi)")
     return CameraSource("file", text, name)
 
@@ -116,7 +116,7 @@ def _mode_of(path: str) -> int:
         return 0
 
 
-def _name_of(url: str) -> str:
+def _public_name(url: str) -> str:
     """Return a URL without possible passwords: user, query, path after a `=`; only the host if `@` comes later."""
     try:
         parts = urlsplit(url)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,13 +44,6 @@ class _AskAgainError(Exception):
     """The daemon may answer the newest frame a little later."""
 
 
-class _Unanswered(NamedTuple):
-    """The frame in work, and the regions that have not processed it."""
-
-    frame: np.ndarray
-    views: list[RegionView]
-
-
 class Watch:
     """Watches one source with one daemon, both of which may fail and return. It begins at once; end it with `close`.
 
@@ -71,16 +64,15 @@ class Watch:
         self._available: dict[str, bool | None] = {"source": None, "daemon": False, "watch": False}  # None: unknown yet
         self._reason: str | None = "it was not opened yet"  # why no frame comes
         # No retry in the client: a refused frame is out of date before it.
-        client = Client(context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb)
-        client.retry = False
-        self._client = client
+        self._client = Client(
+            context.endpoint, timeout_ms=context.timeout_ms, max_image_mb=context.max_image_mb, retry=False
+        )
         self._views = [
             RegionView(name, region, settings.gate, camera.ask_again_s, camera.stay)
             for name, region in settings.regions.items()
         ]
         self._stopping = threading.Event()
         self._refusals: set[str] = set()
-        self._unanswered: _Unanswered | None = None
         self._health = Health(context.endpoint, camera.family, self._daemon_changed)
         self._newest = Newest(self._open, self._source_changed)
 
@@ -100,16 +92,24 @@ class Watch:
     def _watch(self) -> None:
         """Process the newest frame whenever the daemon is available, until a file ends or `stop` is called.
 
-        A frame that the daemon could not answer yet is given back and tried again, unless a newer one comes.
+        A frame that the daemon could not answer yet is given back, and continues with the region that got no answer,
+        unless a newer one comes.
         """
+        given_back: np.ndarray | None = None
+        waiting: list[RegionView] = []  # regions that have not processed that frame
         while not self._stopping.is_set():
             is_over, is_daemon_available = self._newest.is_over, self._health.is_available
             if self._source.kind != "folder" and not is_over and time.monotonic() - self._newest.last_s > _SILENT_S:
                 self._tell_once("silence", f"no frame has come for a minute: {self._reason or 'the source is silent'}")
-            if is_daemon_available and (frame := self._newest.take(_CHECK_EVERY_S, self._camera.every_s)) is not None:
+            frame = self._newest.take_frame(_CHECK_EVERY_S, self._camera.every_s) if is_daemon_available else None
+            if frame is not None:
+                waiting = waiting if frame is given_back else list(self._views)
                 try:
-                    self._process(frame)
+                    while waiting:
+                        self._process_region(waiting[0], frame)
+                        del waiting[0]
                 except _AskAgainError:
+                    given_back = frame
                     self._newest.give_back(frame)
                     self._stopping.wait(_RETRY_PAUSE_S)
             elif is_over and is_daemon_available is not None:  # None: the daemon was not checked yet
@@ -128,7 +128,8 @@ class Watch:
         self._client.close()
         gates, n_saved = [view.gate for view in self._views], 0 if self._saver is None else self._saver.n_saved
         n_answered, n_changes = sum(gate.n_answered for gate in gates), sum(view.n_changes for view in self._views)
-        saved_ms, saved_mj = _sum([gate.saved_ms for gate in gates]), _sum([gate.saved_mj for gate in gates])
+        saved_ms = _sum_of_known([gate.saved_ms for gate in gates])
+        saved_mj = _sum_of_known([gate.saved_mj for gate in gates])
         counts = self._counts(*self._views) | {"frames_answered": n_answered, "label_changes": n_changes}
         counts |= {"saved_ms": saved_ms, "saved_mj": saved_mj}
         self._emit("summary", None, **counts, source_returns=self._newest.n_back, pictures_saved=n_saved)
@@ -139,7 +140,7 @@ class Watch:
             f"{counts['frames_skipped']} hardly changed and were skipped{spared}; the label changed {n_changes} times, "
             f"the source reconnected {self._newest.n_back} times, {n_saved} images saved"
         )
-        at_once(MqttPublisher.close, self._publishers.values())
+        run_in_parallel(MqttPublisher.close, self._publishers.values())
         return has_ended
 
     def tell(self, words: str) -> None:
@@ -150,7 +151,7 @@ class Watch:
         """Return the state of each region."""
         states, is_connected = [], bool(self._available["source"] and self._available["watch"])
         for view in self._views:
-            held = view.holds
+            held = view.current_label
             label, wnid = (None, None) if held is None else reported_label(held.answer)
             states.append(
                 CameraState(
@@ -165,21 +166,11 @@ class Watch:
                     since=None if held is None else stamp(held.since_s),
                     frames_read=self._newest.n_read,
                     frames_skipped=view.gate.n_skipped,
-                    frames_asked=view.n_asked,
+                    frames_asked=view.n_sent,
                     label_changes=view.n_changes,
                 )
             )
         return states
-
-    def _process(self, frame: np.ndarray) -> None:
-        """Process each region once; a frame that was given back continues with the region that got no answer."""
-        if self._unanswered is None or frame is not self._unanswered.frame:
-            self._unanswered = _Unanswered(frame, list(self._views))
-        views = self._unanswered.views
-        while views:
-            self._process_region(views[0], frame)
-            del views[0]
-        self._unanswered = None
 
     def _process_region(self, view: RegionView, frame: np.ndarray) -> None:
         if view.skips(frame, time.monotonic()):
@@ -188,9 +179,9 @@ class Watch:
         answer = self._ask(view, view.frame_part)
         if answer is None:
             return
-        change = view.answered(answer, time.time())
+        change = view.record_answer(answer, time.time())
         if self._saver is not None:
-            self._saver.look(view.frame_part, answer)
+            self._saver.save_if_doubtful(view.frame_part, answer)
         if change is None:
             return
         names = ("probability", "family", "model", "policy", "in_doubt", "wrong_at_most")
@@ -198,14 +189,15 @@ class Watch:
         fields |= {"previous": change.previous, "since": stamp(change.since_s)}
         self._emit("label", view.name, **fields, **self._counts(view))
 
-    def _ask(self, view: RegionView, picture: np.ndarray) -> Answer | None:
+    def _ask(self, view: RegionView, region_image: np.ndarray) -> Answer | None:
         """Return the answer; None, with one report of the reason, if there is none. Raises _AskAgainError too."""
         most_mb = self._context.max_image_mb
-        sent = fitting(picture, most_mb)
-        if sent is not picture:
-            sizes = f"{picture.shape[1]} x {picture.shape[0]} pixels are sent as {sent.shape[1]} x {sent.shape[0]}"
+        sent = fitting(region_image, most_mb)
+        if sent is not region_image:
+            (height, width), (sent_height, sent_width) = region_image.shape[:2], sent.shape[:2]
+            sizes = f"{width} x {height} pixels are sent as {sent_width} x {sent_height}"
             self._tell_once("size", f"frames of {sizes}: --max-image-mb and the daemon allow {most_mb:g} MB")
-        view.n_asked += 1
+        view.n_sent += 1
         try:
             answer: Answer = self._client.classify(sent, top_k=1, on_doubt="use", **self._camera.request)
         except _AWAY as error:
@@ -221,14 +213,14 @@ class Watch:
         self._refusals &= {"size"}
         return answer
 
-    def _tell_once(self, what: str, words: str) -> None:
-        if what not in self._refusals:
-            self._refusals.add(what)
+    def _tell_once(self, topic: str, words: str) -> None:
+        if topic not in self._refusals:
+            self._refusals.add(topic)
             self.tell(words)
 
     def _open(self, stop: threading.Event) -> Reader:
         if self._source.kind == "file":  # or a folder that did not exist before
-            self._source = source_of(self._source.text, may_come=True)
+            self._source = source_of(self._source.text, may_be_absent=True)
         limits = image.Limits(int(self._context.max_image_mb * 1e6), int(self._context.max_megapixels * 1e6))
         if self._source.kind == "folder":
             return Folder(self._source.text, limits, stop, self.tell)
@@ -238,15 +230,15 @@ class Watch:
         self.tell("frames come" if is_available else f"disconnected: {reason}; next try in {pause_s:g} s")
         self._reason = reason or None
         if is_available != self._available["source"]:
-            self._changed("source", "back" if is_available else "away", reason or None)
+            self._report_change("source", "back" if is_available else "away", reason or None)
 
     def _daemon_changed(self, state: str, reason: str) -> None:
         self.tell(f"the daemon is {state}: {reason}" if reason else "connected to the daemon")
         for view in self._views:
             view.gate.forget()  # its models may have changed
-        self._changed("daemon", state, reason or None)
+        self._report_change("daemon", state, reason or None)
 
-    def _changed(self, which: str, state: str, reason: str | None) -> None:
+    def _report_change(self, which: str, state: str, reason: str | None) -> None:
         self._emit(which, None, state=state, reason=reason)
         self._set_available(which, state != "away")
 
@@ -254,11 +246,11 @@ class Watch:
         with self._lock:
             self._available[which] = is_available
             for publisher in self._publishers.values():
-                publisher.available(all(self._available.values()))
+                publisher.publish_availability(all(self._available.values()))
 
     def _counts(self, *views: RegionView) -> dict[str, Any]:
-        skipped, n_asked = sum(view.gate.n_skipped for view in views), sum(view.n_asked for view in views)
-        return {"frames_read": self._newest.n_read, "frames_asked": n_asked, "frames_skipped": skipped}
+        skipped, n_sent = sum(view.gate.n_skipped for view in views), sum(view.n_sent for view in views)
+        return {"frames_read": self._newest.n_read, "frames_asked": n_sent, "frames_skipped": skipped}
 
     def _emit(self, event: str, region: str | None, **fields: Any) -> None:
         where = {"source": self._camera.name} | ({} if region is None else {"region": region})
@@ -267,16 +259,16 @@ class Watch:
             self._context.emit(sent)
             for name, publisher in self._publishers.items():
                 if region is None or name == region:
-                    publisher.event(sent)
+                    publisher.publish_event(sent)
 
 
-def at_once(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
+def run_in_parallel(end: Callable[[Any], Any], things: Collection[Any]) -> list[Any]:
     """End each in its own thread, so that many that hang take no longer than one."""
     with ThreadPoolExecutor(max(1, len(things))) as pool:
         return list(pool.map(end, things))
 
 
-def _sum(values: list[float | None]) -> float | None:
+def _sum_of_known(values: list[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
     return sum(numbers) if numbers else None
 

@@ -115,7 +115,7 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError("families: a family occurs twice")
 
 
-class Rolled(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class RolloutDevice(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A device of a roll-out: its new plan, and the families of the previous plan, empty if it had none."""
 
     plan: Plan
@@ -131,13 +131,13 @@ class Rollout(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     format: Literal["jetsel-rollout-1"] = "jetsel-rollout-1"
     serial: Count = 1
-    devices: Annotated[tuple[Rolled, ...], Meta(min_length=1)]
+    devices: Annotated[tuple[RolloutDevice, ...], Meta(min_length=1)]
     waves: Annotated[tuple[Count, ...], Meta(min_length=1)]
     released: Annotated[int, Meta(ge=0)] = 0
     stopped: str | None = None
 
     @property
-    def out(self) -> tuple[Rolled, ...]:
+    def released_devices(self) -> tuple[RolloutDevice, ...]:
         """Devices whose wave is released."""
         return self.devices[: self.waves[self.released - 1]] if self.released else ()
 

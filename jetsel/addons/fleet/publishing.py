@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from jetsel.addons.fleet.documents import (
     plan_path,
 )
 from jetsel.addons.fleet.reading import check_blob, read_bundle, read_index, read_plan
-from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened, public_key, sign
+from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, public_key, sign, unwrap
 from jetsel.addons.fleet.storage import Storage, Stored
 from jetsel.artefact import installed
 from jetsel.artefact.calibration import ANSWERS
@@ -46,14 +45,14 @@ def files_of(family: Family, calibrations: Path) -> tuple[dict[str, bytes], tupl
     files: dict[str, bytes] = {}
     models = []
     for model in family.models:
-        theirs = {
+        model_files = {
             model.manifest_path.name: model.manifest_path.read_bytes(),
             model.manifest.file: verify(model),
             model.manifest.labels: (model.directory / model.manifest.labels).read_bytes(),
             **model.others(),
         }
-        models.append(BundledModel(name=model.manifest.name, files=tuple(theirs)))
-        for name, content in theirs.items():
+        models.append(BundledModel(name=model.manifest.name, files=tuple(model_files)))
+        for name, content in model_files.items():
             if files.setdefault(name, content) != content:
                 raise RepositoryError(
                     f"family {family.name}: two of its folders have a file {name}, and they differ: remove one of the "
@@ -88,21 +87,22 @@ def publish(
     trusted: public keys that may have signed the repository so far, besides those of `keys`. Only one process at a time
     may publish. Raises RepositoryError.
     """
-    own = {public_key(key) for key in keys}
-    trusted = own.union(trusted)
+    own_public = {public_key(key) for key in keys}
+    trusted = own_public.union(trusted)
     index, _ = read_index(storage, trusted)
     before = {entry.family: read_bundle(storage, entry, trusted) for entry in index.bundles}
-    last, hashes = before.get(family), {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    if last is not None and set(last[1]) == own:
-        same = {file.name: file.sha256 for file in last[0].files} == hashes
-        if same and all(_is_there(storage, file) for file in last[0].files):
+    published = before.get(family)
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    if published is not None and set(published[1]) == own_public:
+        same = {file.name: file.sha256 for file in published[0].files} == hashes
+        if same and all(_has_blob(storage, file) for file in published[0].files):
             return None
     stored = {file.sha256: file for bundle, _ in before.values() for file in bundle.files}
     bundle = Bundle(
         family=family,
-        version=1 if last is None else last[0].version + 1,
+        version=1 if published is None else published[0].version + 1,
         models=tuple(models),
-        files=tuple(_put(storage, name, files[name], hashes[name], stored) for name in sorted(files)),
+        files=tuple(_write_blob(storage, name, files[name], hashes[name], stored) for name in sorted(files)),
     )
     document = sign(bundle, keys)
     if len(document) > MAX_DOCUMENT_BYTES:
@@ -124,7 +124,7 @@ def read_rollout(storage: Storage, trusted: Collection[str]) -> Rollout | None:
     if storage.size(ROLLOUT) is None:
         return None
     with storage.open(ROLLOUT)[0] as stream:
-        return opened(stream.read(MAX_FILE_BYTES), Rollout, trusted, ROLLOUT)[0]
+        return unwrap(stream.read(MAX_FILE_BYTES), Rollout, trusted, ROLLOUT)[0]
 
 
 def unused_objects(
@@ -149,27 +149,26 @@ def unused_objects(
     return [one for one in removable if one.name not in used_paths and now_s - one.modified_s >= min_age_s]
 
 
-def _put(storage: Storage, name: str, content: bytes, sha256: str, stored: Mapping[str, File]) -> File:
+def _write_blob(storage: Storage, name: str, content: bytes, sha256: str, stored: Mapping[str, File]) -> File:
     """Write a file's blob unless it exists; return the bundle's entry for it. Raises RepositoryError."""
     if len(content) > MAX_FILE_BYTES:
         raise RepositoryError(f"{name}: larger than {MAX_FILE_BYTES} bytes: leave its model out")
     old = stored.get(sha256)
-    if old is not None and _is_there(storage, old):  # compressed earlier, maybe by another zlib
+    if old is not None and _has_blob(storage, old):  # compressed earlier, maybe by another zlib
         return msgspec.structs.replace(old, name=name)
     packed = gzip.compress(content, mtime=0)
     file = File(name=name, sha256=sha256, bytes=len(content), compressed_bytes=len(packed))
-    if not _is_there(storage, file):
+    if not _has_blob(storage, file):
         storage.write(file.blob, packed)
     return file
 
 
-def _is_there(storage: Storage, file: File) -> bool:
+def _has_blob(storage: Storage, file: File) -> bool:
     """Return whether the repository has this content, verified: a blob of the right size may be damaged."""
     if storage.size(file.blob) != file.compressed_bytes:
         return False
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        try:
-            check_blob(storage, file, Path(scratch))
-        except RepositoryError:
-            return False
+    try:
+        check_blob(storage, file)
+    except RepositoryError:
+        return False
     return True

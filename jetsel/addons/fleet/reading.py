@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import shutil
+import tempfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Index, Plan, plan_path
-from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, opened
+from jetsel.addons.fleet.signing import MAX_DOCUMENT_BYTES, unwrap
 from jetsel.addons.fleet.sources import RepositorySource
-from jetsel.addons.http_client import CUT
+from jetsel.addons.http_client import CONNECTION_ERRORS
 from jetsel.base.errors import RepositoryError
 from jetsel.base.files import TEMPORARY, flush, repair_of, sha256_of
 
 ATTEMPTS = 5  # in a row without a new byte
 
 _CHUNK_BYTES = 1 << 20
-_GZIP = 16 + zlib.MAX_WBITS
 
 
 def read_index(source: RepositorySource, trusted: Collection[str]) -> tuple[Index, list[str]]:
     """Return the index and its trusted signers. Raises RepositoryError if it is missing, unsigned or altered."""
-    return opened(_document(source, INDEX), Index, trusted, INDEX)
+    return unwrap(_read_document(source, INDEX), Index, trusted, INDEX)
 
 
 def read_bundle(source: RepositorySource, entry: Entry, trusted: Collection[str]) -> tuple[Bundle, list[str]]:
     """Return the bundle of an index entry, and its signers; raises RepositoryError if it does not match the entry."""
-    content = _document(source, entry.path)
+    content = _read_document(source, entry.path)
     if hashlib.sha256(content).hexdigest() != entry.sha256:
         raise RepositoryError(f"{entry.path}: altered, or truncated: publish {entry.family} again")
-    bundle, signers = opened(content, Bundle, trusted, entry.path)
+    bundle, signers = unwrap(content, Bundle, trusted, entry.path)
     if (bundle.family, bundle.version) != (entry.family, entry.version):
         raise RepositoryError(f"{entry.path}: does not match the index: publish {entry.family} again")
     return bundle, signers
@@ -47,7 +47,7 @@ def read_plan(
     Raises RepositoryError if the plan is missing, unsigned, altered, of another device, or older than that serial.
     """
     path = plan_path(device)
-    plan, signers = opened(_document(source, path), Plan, trusted, path)
+    plan, signers = unwrap(_read_document(source, path), Plan, trusted, path)
     if plan.device != device:
         raise RepositoryError(f"{path}: is the plan of {plan.device}: plan {device} again")
     if plan.serial < serial:
@@ -62,7 +62,7 @@ def fetch(
     bundle: Bundle,
     into: Path,
     models: Collection[str] | None = None,
-    here: Mapping[str, Path] | None = None,
+    existing: Mapping[str, Path] | None = None,
 ) -> Path:
     """Return a folder `FAMILY-VERSION` in `into` with the bundle's verified files, which jetsel.zoo.scan can read.
 
@@ -75,16 +75,16 @@ def fetch(
     work = into / f"{TEMPORARY}{done.name}"
     try:
         if done.is_dir():
-            if not _others(done, files) and all(_is_whole(done / file.name, file) for file in files):
+            if not _unexpected_files(done, files) and all(_is_intact(done / file.name, file) for file in files):
                 return done
             shutil.rmtree(work, ignore_errors=True)
             done.rename(work)
         (work / "calibration").mkdir(parents=True, exist_ok=True)
-        for other in _others(work, files):
+        for other in _unexpected_files(work, files):
             other.unlink()
         for file in files:
             target = work / file.name
-            if not _is_whole(target, file) and not _linked(file, target, here or {}):
+            if not _is_intact(target, file) and not _link_existing(file, target, existing or {}):
                 part = into / f"{TEMPORARY}{file.sha256}.gz"
                 _download(source, file, part)
                 _expand(part, file, target)
@@ -100,21 +100,21 @@ def fetch(
     return done
 
 
-def _others(folder: Path, files: Sequence[File]) -> list[Path]:
+def _unexpected_files(folder: Path, files: Sequence[File]) -> list[Path]:
     """Return files of a folder that are none of these, such as models of an earlier plan."""
     expected_paths = {folder / file.name for file in files}
     return [path for path in folder.rglob("*") if path.is_file() and path not in expected_paths]
 
 
-def check_blob(source: RepositorySource, file: File, scratch: Path) -> None:
-    """Download and verify one file's blob in a scratch folder, then delete it. Raises RepositoryError, OSError."""
-    part, target = scratch / "blob.gz", scratch / "file"
-    _download(source, file, part)
-    _expand(part, file, target)
-    target.unlink()
+def check_blob(source: RepositorySource, file: File) -> None:
+    """Download and verify one file's blob in a temporary folder. Raises RepositoryError, OSError."""
+    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
+        part = Path(scratch, "blob.gz")
+        _download(source, file, part)
+        _expand(part, file, Path(scratch, "file"))
 
 
-def _document(source: RepositorySource, name: str) -> bytes:
+def _read_document(source: RepositorySource, name: str) -> bytes:
     content, failures = b"", 0
     while True:
         try:
@@ -122,10 +122,10 @@ def _document(source: RepositorySource, name: str) -> bytes:
                 content = b""
                 while len(content) <= MAX_DOCUMENT_BYTES and (chunk := stream.read(_CHUNK_BYTES)):
                     content += chunk
-        except CUT as fault:
+        except CONNECTION_ERRORS as fault:
             failures += 1
             if failures == ATTEMPTS:
-                raise _away(name, fault) from fault
+                raise _unreachable_error(name, fault) from fault
             continue
         if len(content) > MAX_DOCUMENT_BYTES:
             raise RepositoryError(f"{name}: larger than {MAX_DOCUMENT_BYTES} bytes: publish it again")
@@ -135,32 +135,32 @@ def _document(source: RepositorySource, name: str) -> bytes:
 def _download(source: RepositorySource, file: File, part: Path) -> None:
     """Download the rest of a blob into `part`. Raises RepositoryError."""
     failures = 0
-    while (have := _size(part)) != file.compressed_bytes:
-        if have > file.compressed_bytes:
+    while (size_before := _size(part)) != file.compressed_bytes:
+        if size_before > file.compressed_bytes:
             part.unlink()
-            have = 0
-        fault = _resume(source, file, part, have)
-        failures = 0 if _size(part) > have else failures + 1
+            size_before = 0
+        fault = _append_download(source, file, part, size_before)
+        failures = 0 if _size(part) > size_before else failures + 1
         if failures == ATTEMPTS:
-            raise _away(file.blob, fault)
+            raise _unreachable_error(file.blob, fault)
 
 
-def _resume(source: RepositorySource, file: File, part: Path, have: int) -> Exception | None:
+def _append_download(source: RepositorySource, file: File, part: Path, size_before: int) -> Exception | None:
     """Append what arrives to the bytes of `part`; return the error that ended it, None if the stream ended."""
     with part.open("ab") as out:
         try:
-            stream, held = source.open(file.blob, have)
-        except CUT as fault:
+            stream, size = source.open(file.blob, size_before)
+        except CONNECTION_ERRORS as fault:
             return fault
         with stream:
-            out.truncate(held)
+            out.truncate(size)
             while True:
                 try:
-                    chunk = stream.read(min(_CHUNK_BYTES, file.compressed_bytes - held + 1))
-                except CUT as fault:
+                    chunk = stream.read(min(_CHUNK_BYTES, file.compressed_bytes - size + 1))
+                except CONNECTION_ERRORS as fault:
                     return fault
-                held += len(chunk)
-                if held > file.compressed_bytes:
+                size += len(chunk)
+                if size > file.compressed_bytes:
                     raise RepositoryError(f"{file.blob}: larger than its bundle states: publish {file.name} again")
                 if not chunk:
                     return None
@@ -169,58 +169,52 @@ def _resume(source: RepositorySource, file: File, part: Path, have: int) -> Exce
 
 def _expand(part: Path, file: File, target: Path) -> None:
     """Write a blob's content, at most the size in the bundle; delete the blob in any case. Raises RepositoryError."""
+    digest, written = hashlib.sha256(), 0
     try:
-        with part.open("rb") as blob, target.open("wb") as out:
-            _gunzip(blob, file, out)
+        with gzip.open(part) as blob, target.open("wb") as out:
+            while content := blob.read(_CHUNK_BYTES):
+                written += len(content)
+                if written > file.bytes:
+                    raise RepositoryError(
+                        f"{file.blob}: expands to more than its bundle states: publish {file.name} again"
+                    )
+                digest.update(content)
+                out.write(content)
             out.flush()
             os.fsync(out.fileno())
-    except BaseException:
+        if digest.hexdigest() != file.sha256:
+            raise _altered_error(file)
+    except BaseException as fault:
         target.unlink(missing_ok=True)
+        if isinstance(fault, (gzip.BadGzipFile, EOFError, zlib.error)):
+            raise _altered_error(file) from fault
         raise
     finally:
         part.unlink()
 
 
-def _gunzip(blob: BinaryIO, file: File, out: BinaryIO) -> None:
-    expanding, digest, written = zlib.decompressobj(_GZIP), hashlib.sha256(), 0
-    packed = blob.read(_CHUNK_BYTES)
-    try:
-        while packed and not expanding.eof:
-            content = expanding.decompress(packed, _CHUNK_BYTES)
-            written += len(content)
-            if written > file.bytes:
-                raise RepositoryError(f"{file.blob}: expands to more than its bundle states: publish {file.name} again")
-            digest.update(content)
-            out.write(content)
-            packed = expanding.unconsumed_tail or (blob.read(_CHUNK_BYTES) if not expanding.eof else b"")
-    except zlib.error as fault:
-        raise _altered(file) from fault
-    if not expanding.eof or digest.hexdigest() != file.sha256:
-        raise _altered(file)
-
-
-def _is_whole(path: Path, file: File) -> bool:
+def _is_intact(path: Path, file: File) -> bool:
     return path.is_file() and path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
 
 
-def _linked(file: File, target: Path, here: Mapping[str, Path]) -> bool:
+def _link_existing(file: File, target: Path, existing: Mapping[str, Path]) -> bool:
     """Link a file that is on the disk already; return whether there was one and it is intact."""
-    copy = here.get(file.sha256)
+    copy = existing.get(file.sha256)
     if copy is None:
         return False
     target.unlink(missing_ok=True)
     target.hardlink_to(copy)
-    return _is_whole(target, file)
+    return _is_intact(target, file)
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _altered(file: File) -> RepositoryError:
+def _altered_error(file: File) -> RepositoryError:
     return RepositoryError(f"{file.blob}: altered, its sha256 does not match its name: publish {file.name} again")
 
 
-def _away(name: str, fault: Exception | None) -> RepositoryError:
+def _unreachable_error(name: str, fault: Exception | None) -> RepositoryError:
     why = fault or "it ends too early each time"
     return RepositoryError(f"{name}: cannot be downloaded ({why}): try again when the repository can be reached")

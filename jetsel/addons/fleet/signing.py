@@ -77,11 +77,11 @@ def public_key(private: str) -> str:
 def sign(document: Struct, keys: Sequence[str]) -> bytes:
     """Return the document with a signature by each of these private keys."""
     nacl, content = _nacl(), msgspec.json.encode(document)
-    made = {public_key(key): nacl.SigningKey(bytes.fromhex(key)).sign(content).signature.hex() for key in keys}
-    return msgspec.json.encode(Signed(msgspec.Raw(content), made)) + b"\n"
+    signatures = {public_key(key): nacl.SigningKey(bytes.fromhex(key)).sign(content).signature.hex() for key in keys}
+    return msgspec.json.encode(Signed(msgspec.Raw(content), signatures)) + b"\n"
 
 
-def opened(content: bytes, kind: type[Document], trusted: Collection[str], name: str) -> tuple[Document, list[str]]:
+def unwrap(content: bytes, kind: type[Document], trusted: Collection[str], name: str) -> tuple[Document, list[str]]:
     """Return a signed document, and the trusted public keys that signed it.
 
     name: of the document, for messages. Raises RepositoryError unless a trusted key's signature is valid; the document
@@ -97,16 +97,16 @@ def opened(content: bytes, kind: type[Document], trusted: Collection[str], name:
     if not signers:
         by = ", ".join(key[:16] for key in signed.signatures) or "nobody"
         raise RepositoryError(f"{name}: signed by {by}, but not by a trusted key: trust its key, or sign it again")
-    fitting = [key for key in signers if _fits(bytes(signed.document), key, signed.signatures[key])]
-    if not fitting:
+    valid_signers = [key for key in signers if _is_valid_signature(bytes(signed.document), key, signed.signatures[key])]
+    if not valid_signers:
         raise RepositoryError(f"{name}: altered since it was signed by {signers[0][:16]}: publish it again")
     try:
-        return msgspec.json.decode(signed.document, type=kind), fitting
+        return msgspec.json.decode(signed.document, type=kind), valid_signers
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
         raise RepositoryError(f"{name}: signed, but not understood ({fault}): update jetsel") from fault
 
 
-def _fits(content: bytes, public: str, signature: str) -> bool:
+def _is_valid_signature(content: bytes, public: str, signature: str) -> bool:
     from nacl.exceptions import BadSignatureError
 
     try:

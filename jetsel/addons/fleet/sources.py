@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from jetsel.addons.http_client import CUT, ask
+from jetsel.addons.http_client import CONNECTION_ERRORS, send_request
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import open_regular, repair_of, replace
 
@@ -37,7 +37,7 @@ class FolderRepository:
         try:
             file = open_regular(self._folder / name)
         except FileNotFoundError:
-            raise missing(name, str(self._folder)) from None
+            raise missing_object(name, str(self._folder)) from None
         file.seek(offset)
         return file, offset
 
@@ -59,9 +59,9 @@ class HttpRepository:
     Servers without range requests start from the beginning each time.
     """
 
-    def __init__(self, url: str, token: str | None = None, all_s: float = ALL_S) -> None:
-        """token: see ask. all_s: limit of all reading connections together, from now on."""
-        self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + all_s
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """token: see ask. All reading connections together end ALL_S after now."""
+        self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + ALL_S
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
         """See RepositorySource."""
@@ -69,11 +69,11 @@ class HttpRepository:
         if offset:
             request.add_header("Range", f"bytes={offset}-")
         try:
-            reply = ask(request, self._token, self._until_s)
+            reply = send_request(request, self._token, self._until_s)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (403, 404, 410):
-                raise missing(name, self._url) from None
+                raise missing_object(name, self._url) from None
             if error.code == 416 and offset:  # the bytes that we have are of another object: begin anew
                 return self.open(name)
             raise OSError(f"the server returned {error.code}") from None
@@ -87,13 +87,13 @@ class HttpRepository:
         """See FolderRepository."""
         request = urllib.request.Request(f"{self._url}/{name}", content, method="PUT")
         try:
-            ask(request, self._token, time.monotonic() + ALL_S).close()
+            send_request(request, self._token, time.monotonic() + ALL_S).close()
         except urllib.error.HTTPError as error:
             error.close()
             raise RepositoryError(
                 f"{self._url}/{name}: the server returned {error.code} to PUT: allow this device to write there"
             ) from None
-        except CUT as fault:
+        except CONNECTION_ERRORS as fault:
             raise RepositoryError(f"{self._url}/{name}: not sent ({fault}): it will be sent again later") from fault
 
 
@@ -110,6 +110,6 @@ def repository_of(url: str, token: str | None = None) -> Repository:
     return FolderRepository(Path(rest if separator else url))
 
 
-def missing(name: str, where: str) -> RepositoryError:
+def missing_object(name: str, where: str) -> RepositoryError:
     """Return the error for an object that a repository does not have."""
     return RepositoryError(f"{where}: has no {name}: check the address, or make a repository with jetsel repo init")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from jetsel.addons.fleet.sources import missing
+from jetsel.addons.fleet.sources import missing_object
 from jetsel.base.errors import ConfigError, RepositoryError, pip_install
 from jetsel.base.files import TEMPORARY, replace
 
@@ -49,13 +49,13 @@ class Storage:
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
         """See jetsel.addons.fleet.sources.RepositorySource; object stores always return the whole object."""
-        with self._faults(name):
+        with self._as_repository_errors(name):
             content = self._fs.cat_file(self._path(name))
         return io.BytesIO(content[offset:]), offset
 
     def size(self, name: str) -> int | None:
         """Return an object's size in bytes, None if it does not exist."""
-        with self._faults(name):
+        with self._as_repository_errors(name):
             try:
                 return int(self._fs.info(self._path(name))["size"])
             except FileNotFoundError:
@@ -63,7 +63,7 @@ class Storage:
 
     def write(self, name: str, content: bytes) -> None:
         """Write an object completely or not at all: with one put, or in a folder by renaming a finished file."""
-        with self._faults(name):
+        with self._as_repository_errors(name):
             if self._is_folder:
                 path = Path(self._path(name))
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,14 +73,14 @@ class Storage:
 
     def remove(self, name: str) -> None:
         """Remove an object."""
-        with self._faults(name):
+        with self._as_repository_errors(name):
             self._fs.rm_file(self._path(name))
 
     def now_s(self) -> float:
         """Return the time by the clock that stamps written objects, which may differ from this machine's clock."""
         name = f"{TEMPORARY}clock"
         self.write(name, b"")
-        with self._faults(name):
+        with self._as_repository_errors(name):
             written_s = self._modified_s(self._path(name), self._fs.info(self._path(name)))
         self.remove(name)
         return written_s
@@ -91,16 +91,16 @@ class Storage:
 
     def stored(self, folder: str) -> Sequence[Stored]:
         """Return all objects in a folder and its subfolders."""
-        with self._faults(folder):
+        with self._as_repository_errors(folder):
             entries: dict[str, Any] = self._fs.find(self._path(folder).rstrip("/"), detail=True)
             return [
-                Stored(path[len(self._root) :].lstrip("/"), int(about["size"]), self._modified_s(path, about))
-                for path, about in entries.items()
+                Stored(path[len(self._root) :].lstrip("/"), int(metadata["size"]), self._modified_s(path, metadata))
+                for path, metadata in entries.items()
             ]
 
     def contents(self, names: Sequence[str]) -> dict[str, bytes]:
         """Return the content of these objects, read in parallel; unreadable ones are left out."""
-        with self._faults(names[0] if names else ""):
+        with self._as_repository_errors(names[0] if names else ""):
             contents: dict[str, bytes] = self._fs.cat([self._path(name) for name in names], on_error="omit")
             return {path[len(self._root) :].lstrip("/"): content for path, content in contents.items()}
 
@@ -114,9 +114,9 @@ class Storage:
         """The file system of fsspec; None for a folder."""
         return None if self._is_folder else self._fs
 
-    def _modified_s(self, path: str, about: dict[str, Any]) -> float:
+    def _modified_s(self, path: str, metadata: dict[str, Any]) -> float:
         """Return when an object was written: by the listing, else by another request."""
-        modified = about.get("mtime") or about.get("LastModified")
+        modified = metadata.get("mtime") or metadata.get("LastModified")
         if isinstance(modified, (int, float)):
             return float(modified)
         return float((modified or self._fs.modified(path)).timestamp())
@@ -125,13 +125,13 @@ class Storage:
         return f"{self._root}/{name}"
 
     @contextmanager
-    def _faults(self, name: str) -> Iterator[None]:
+    def _as_repository_errors(self, name: str) -> Iterator[None]:
         botocore = sys.modules.get("botocore.exceptions")  # s3's own errors, which are not OSError
         theirs = () if botocore is None else (botocore.BotoCoreError, botocore.ClientError)
         try:
             yield
         except FileNotFoundError:
-            raise missing(name, self._url) from None
+            raise missing_object(name, self._url) from None
         except (OSError, NotImplementedError, *theirs) as fault:
             repair = "check the address, its credentials and the space there"
             raise RepositoryError(f"{self._url}: {name}: {fault}: {repair}") from fault

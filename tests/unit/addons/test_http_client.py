@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import pytest
 
-from jetsel.addons.http_client import CUT, Http, Https, ask, read_all
+from jetsel.addons.http_client import CONNECTION_ERRORS, Http, Https, read_all, send_request
 
 MOST = 100_000
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -94,7 +94,7 @@ def test_the_body_of_a_redirect_is_not_read_to_its_end() -> None:
         location = f"Location: http://127.0.0.1:{other}/\r\n\r\n".encode()
         with (
             replying(b"HTTP/1.1 302 Found\r\n" + location, bytes(65536)) as (port, _),
-            ask(urllib.request.Request(f"http://127.0.0.1:{port}/"), None, time.monotonic() + 60.0) as reply,
+            send_request(urllib.request.Request(f"http://127.0.0.1:{port}/"), None, time.monotonic() + 60.0) as reply,
         ):
             assert read_all(reply, MOST) == b"ok"
 
@@ -106,7 +106,7 @@ def test_the_body_of_a_redirect_is_not_read_to_its_end() -> None:
     ids=["nothing", "no HTTP", "cut", "no chunk", "cut chunk", "200 headers"],
 )  # fmt: skip
 def test_what_is_no_whole_reply_is_an_error_that_callers_expect(reply: bytes) -> None:
-    with replying(reply) as (port, _), pytest.raises(CUT):
+    with replying(reply) as (port, _), pytest.raises(CONNECTION_ERRORS):
         got(Http, port, 60.0)
 
 

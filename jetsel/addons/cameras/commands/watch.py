@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import inspect as kinds
+from msgspec import structs
 
-from jetsel.addons.cameras.config import SECTIONS, Camera
-from jetsel.base.errors import ConfigError, JetselError, pip_install
+from jetsel.addons.cameras.config import SECTIONS, Camera, MqttSettings
+from jetsel.base.errors import ConfigError, JetselError
 from jetsel.base.notify import Notifier
+from jetsel.cli.gateway import needs
 from jetsel.cli.options import ConfigFile, Endpoint, print_json, served_models
 from jetsel.site import config_file
 
@@ -28,13 +30,13 @@ if TYPE_CHECKING:
 
 MQTT = "MQTT and Home Assistant"
 FRIGATE = "Frigate"
-_LOOK_S = 0.25
+_POLL_S = 0.25
 _TIMEOUT_MS = 10_000.0
 _FRIGATE_TIMEOUT_S = 10.0  # of one request to Frigate
 
 _SAVING = "Images of doubtful answers"
 _NO_OPTIONS = ("source", "user", "password_file", "regions")  # SOURCE, a URL's own login and --region
-_SHOWN: dict[str, dict[str, Any]] = {  # meaning of a field, only for the command line
+_OPTION_DETAILS: dict[str, dict[str, Any]] = {  # meaning of a field, only for the command line
     "gate": {"metavar": "FEATURE:THRESHOLD"},
     "model": {"autocompletion": served_models},
     "save": {"metavar": "FOLDER", "rich_help_panel": _SAVING},
@@ -67,7 +69,7 @@ def _option(field: kinds.Field, meaning: str | None) -> inspect.Parameter:
     types = field.type.types if isinstance(field.type, kinds.UnionType) else [field.type]
     number = next((one for one in types if isinstance(one, kinds.FloatType | kinds.IntType)), None)
     kind: Any = str if number is None else float if isinstance(number, kinds.FloatType) else int
-    shown = dict(_SHOWN.get(field.name, {}))
+    shown = dict(_OPTION_DETAILS.get(field.name, {}))
     if number is not None:
         shown |= {"min": number.gt if number.ge is None else number.ge, "max": number.le}
     option = typer.Option(_FLAGS.get(field.name, f"--{field.name.replace('_', '-')}"), help=meaning, **shown)
@@ -146,14 +148,15 @@ def run(
         from jetsel.addons.cameras.settings import ONLY, WatchContext, broker_of
         from jetsel.addons.cameras.source import source_of
     except ModuleNotFoundError as missing:
-        raise ConfigError(f"jetsel watch needs {missing.name}: {pip_install('gateway')}") from None
+        raise needs("jetsel watch", missing) from None
     if source is None:
         _watch_configured(config_file.locate(config), endpoint)
         return
-    broker = None if mqtt is None else broker_of(mqtt, mqtt_user, mqtt_password_file, mqtt_tls)
+    password_file = None if mqtt_password_file is None else str(mqtt_password_file.absolute())
+    broker = broker_of(MqttSettings(mqtt, mqtt_user, password_file, mqtt_tls))
     has_name = camera["name"] is not None
     context = WatchContext(
-        endpoint, timeout_ms, max_image_mb, broker, _print_event, _tell, gives_up=True, has_name=has_name
+        endpoint, timeout_ms, max_image_mb, broker, _print_event, _print_message, gives_up=True, has_name=has_name
     )
     if source.partition("://")[0] in SCHEMES:
         one = Camera(**camera | {"name": source, "source": source})
@@ -163,7 +166,7 @@ def run(
     regions = {} if region is None else {ONLY: region}
     one = Camera(**camera | {"name": name, "source": source, "regions": regions})
     is_stopping = _stop_signal()
-    _until_end(Cameras([one], context), is_stopping)
+    _run_until_end(Cameras([one], context), is_stopping)
 
 
 def _stop_signal() -> threading.Event:
@@ -178,22 +181,22 @@ def _stop_signal() -> threading.Event:
     return is_stopping
 
 
-def _until_end(cameras: Cameras, is_stopping: threading.Event, at_look: Callable[[], None] = lambda: None) -> None:
+def _run_until_end(cameras: Cameras, is_stopping: threading.Event, at_poll: Callable[[], None] = lambda: None) -> None:
     """Wait until each camera is over, or a signal ends the process; raises the error that ended a camera.
 
     at_look: called several times a second.
     """
     failure: JetselError | None = None
     try:
-        while not is_stopping.is_set() and not cameras.wait(_LOOK_S):
-            at_look()
+        while not is_stopping.is_set() and not cameras.wait(_POLL_S):
+            at_poll()
     except JetselError as error:
         failure = error
     finally:
         has_ended = cameras.end()
     if not has_ended:  # see _stop_signal; and a thread that hangs in the camera's driver could keep it from ending
         if failure is not None:
-            _tell(str(failure))
+            _print_message(str(failure))
         os._exit(0 if failure is None else 1)
     if failure is not None:
         raise failure
@@ -205,41 +208,41 @@ def _watch_configured(path: Path | None, endpoint: str | None) -> None:
 
     from jetsel.addons.cameras.cameras import Cameras
 
-    is_due, notifier = threading.Event(), Notifier.from_environment()
-    read, context = _configured(path, endpoint)
-    if not read:
+    must_reload, notifier = threading.Event(), Notifier.from_environment()
+    cameras_read, context = _read_configuration(path, endpoint)
+    if not cameras_read:
         raise ConfigError(
             f"{path or 'the configuration'}: there is no [[cameras]]: name a SOURCE, or add one: `jetsel config` shows "
             "what it may have"
         )
-    signal.signal(signal.SIGHUP, lambda *_: is_due.set())
+    signal.signal(signal.SIGHUP, lambda *_: must_reload.set())
     os.environ.setdefault("OPENCV_FFMPEG_THREADS", "1")  # many cameras share few processors, and memory
     cv2.setNumThreads(1)
     is_stopping = _stop_signal()
-    cameras = Cameras(read, context)
-    notifier.ready(f"watching {len(read)} cameras")
+    cameras = Cameras(cameras_read, context)
+    notifier.ready(f"watching {len(cameras_read)} cameras")
 
     def reload() -> None:
-        if not is_due.is_set():
+        if not must_reload.is_set():
             return
-        is_due.clear()
+        must_reload.clear()
         try:
-            changed = cameras.change_to(*_configured(path, endpoint))
+            changed = cameras.change_to(*_read_configuration(path, endpoint))
         except ConfigError as error:
-            _tell(f"the cameras stay as they were: {error}")
+            _print_message(f"the cameras stay as they were: {error}")
             return
-        _tell(f"the configuration was read again; changed cameras: {', '.join(changed) or 'none'}")
+        _print_message(f"the configuration was read again; changed cameras: {', '.join(changed) or 'none'}")
 
-    _until_end(cameras, is_stopping, reload)
+    _run_until_end(cameras, is_stopping, reload)
 
 
-def _configured(path: Path | None, endpoint: str | None) -> tuple[list[Camera], WatchContext]:
-    from jetsel.addons.cameras.settings import WatchContext, mqtt_broker
+def _read_configuration(path: Path | None, endpoint: str | None) -> tuple[list[Camera], WatchContext]:
+    from jetsel.addons.cameras.settings import WatchContext, broker_of
 
     server, sections = config_file.read(path).server, config_file.read_sections(path, SECTIONS)
-    where, broker, most = endpoint or server.endpoint, mqtt_broker(sections.mqtt), server.max_image_megapixels
-    context = WatchContext(where, _TIMEOUT_MS, server.max_image_mb, broker, _print_event, _tell, max_megapixels=most)
-    return sections.cameras, context
+    where, broker, most_mb = endpoint or server.endpoint, broker_of(sections.mqtt), server.max_image_mb
+    context = WatchContext(where, _TIMEOUT_MS, most_mb, broker, _print_event, _print_message)
+    return sections.cameras, structs.replace(context, max_megapixels=server.max_image_megapixels)
 
 
 def _watch_frigate(
@@ -264,18 +267,14 @@ def _watch_frigate(
     if not maps:
         raise ConfigError(f"{camera.source}: say which family classifies which objects: --map bird=birds")
     api = FrigateApi(frigate_address(camera.source, login[0], password), _FRIGATE_TIMEOUT_S)
-    families = dict(map(_mapped, maps))
+    families = dict(map(_parse_map, maps))
     watch = FrigateWatch(api, context, context.broker, families, camera.request, prefix=prefix)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+    with contextlib.closing(watch), contextlib.suppress(KeyboardInterrupt):
         watch.run()
-    except KeyboardInterrupt:
-        watch.stop()
-    finally:
-        watch.close()
 
 
-def _mapped(text: str) -> tuple[str, str]:
+def _parse_map(text: str) -> tuple[str, str]:
     label, equals, family = text.partition("=")
     if not (label and equals and family):
         raise ConfigError(f"--map {text}: write LABEL=FAMILY: bird=birds")
@@ -292,9 +291,9 @@ def _print_event(event: dict[str, Any]) -> None:
         except BrokenPipeError:
             os._exit(1)  # the reader of the events has left; the last will reports that to a broker
         except OSError as error:
-            _tell(f"an event cannot be written: {error.strerror}")
+            _print_message(f"an event cannot be written: {error.strerror}")
 
 
-def _tell(words: str) -> None:
+def _print_message(words: str) -> None:
     with contextlib.suppress(OSError):  # nobody may be reading
         typer.echo(f"jetsel: {' '.join(words.split())}", err=True)

@@ -50,26 +50,26 @@ class Canary:
 
     def replay(self, client: Client, family: str, labels: Labels, most: int = MOST_PHOTOGRAPHS) -> CanaryResult | None:
         """Classify each image; None if there is none. Raises errors that a retry may repair, as NoDaemonError."""
-        shown = self.photographs(family, labels, most)
-        if not shown:
+        images = self.photographs(family, labels, most)
+        if not images:
             return None
         self.has_asked = True
         times_ms, right, failed = [], 0, 0
-        for one in shown:
+        for image in images:
             try:
-                answer = client.classify(one.path, family=family)
+                answer = client.classify(image.path, family=family)
             except JetselError as fault:
                 if fault.retry and not isinstance(fault, ModelUnavailableError):
                     raise  # the daemon is away or busy, which is no fault of its models
                 failed += 1
                 continue
             times_ms.append(answer.stages_ms.total)
-            right += one.class_number is not None and answer.wnid == labels.wnids[one.class_number]
-        labelled = any(one.class_number is not None for one in shown)
+            right += image.class_number is not None and answer.wnid == labels.wnids[image.class_number]
+        labelled = any(image.class_number is not None for image in images)
         return CanaryResult(
-            photographs=len(shown),
+            photographs=len(images),
             failed=failed,
-            accuracy=right / len(shown) if labelled else None,
+            accuracy=right / len(images) if labelled else None,
             mean_ms=statistics.fmean(times_ms) if times_ms else None,
             memory_mb=client.status().resident_mb,
         )

@@ -58,18 +58,15 @@ class Installer:
 
         Nothing is downloaded that would exceed [fleet] storage_mb, or leave less than reserve_mb.
         """
-        bundles = [read_bundle(source, one.bundle, trusted)[0] for one in plan.families]
-        for bundle, one in zip(bundles, plan.families, strict=True):
-            if lost := set(one.models) - {model.name for model in bundle.models}:
+        planned = [(read_bundle(source, one.bundle, trusted)[0], one.models) for one in plan.families]
+        for bundle, models in planned:
+            if lost := set(models) - {model.name for model in bundle.models}:
                 names = ", ".join(sorted(lost))
                 raise RepositoryError(f"the plan names {names}, which its bundle does not contain: plan again")
         self._downloads.mkdir(parents=True, exist_ok=True)
-        here = self._here()
-        self._check_space(bundles, plan, here)
-        return [
-            fetch(source, bundle, self._downloads, one.models, here)
-            for bundle, one in zip(bundles, plan.families, strict=True)
-        ]
+        existing = self._installed_files()
+        self._check_space(planned, existing)
+        return [fetch(source, bundle, self._downloads, models, existing) for bundle, models in planned]
 
     def install(self, plan: Plan, fetched: Iterable[Path]) -> Memory:
         """Make a version, run and time its models, and use it; return the memory of each model.
@@ -81,11 +78,11 @@ class Installer:
 
         def make(folder: Path) -> None:
             for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
-                _link(files, folder / f"{place:03d}-{one.bundle.family}")
+                _link_family(files, folder / f"{place:03d}-{one.bundle.family}")
             write(folder / PLAN, msgspec.json.encode(plan))
             try:
                 self._build_engines(folder)
-                lines = _jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
+                lines = _run_jetsel("agent", "prove", folder, *config, limit_s=PROVE_S)
                 memory.update(msgspec.json.decode(lines, type=Memory))
             except ModelsRefusedError as fault:
                 free_mb = shutil.disk_usage(self.folder).free / 1e6
@@ -102,8 +99,7 @@ class Installer:
 
     def installed(self) -> Plan | None:
         """Return the plan of the version in use, None if there is none; raises RepositoryError."""
-        versions = self.versions
-        path = versions.path(versions.current()) / PLAN
+        path = self.versions.path(self.versions.current()) / PLAN
         try:
             return msgspec.json.decode(path.read_bytes(), type=Plan)
         except FileNotFoundError:
@@ -114,21 +110,19 @@ class Installer:
     def used_bytes(self) -> int:
         """Return the size of all kept versions in bytes; shared files count once."""
         statuses = (path.lstat() for path in self.versions.folder.rglob("*"))
-        return sum({about.st_ino: about.st_size for about in statuses}.values())
+        return sum({status.st_ino: status.st_size for status in statuses}.values())
 
     @property
     def _downloads(self) -> Path:
         return self.folder / "downloads"
 
-    def _here(self) -> dict[str, Path]:
+    def _installed_files(self) -> dict[str, Path]:
         """Return the files of all versions by SHA-256."""
-        versions = self.versions
-        folders = [versions.path(number) for number in versions.numbers()]
+        folders = [self.versions.path(number) for number in self.versions.numbers()]
         return {sha256_of(path): path for folder in folders for path in folder.rglob("*") if path.is_file()}
 
-    def _check_space(self, bundles: Sequence[Bundle], plan: Plan, here: Mapping[str, Path]) -> None:
-        pairs = zip(bundles, plan.families, strict=True)
-        files = {file.sha256: file for bundle, one in pairs for file in bundle.files_for(one.models)}
+    def _check_space(self, planned: Sequence[tuple[Bundle, Sequence[str]]], existing: Mapping[str, Path]) -> None:
+        files = {file.sha256: file for bundle, models in planned for file in bundle.files_for(models)}
         total_mb = sum(file.bytes for file in files.values()) / 1e6
         limits = self.fleet
         if total_mb > limits.storage_mb:
@@ -136,7 +130,7 @@ class Installer:
                 f"the plan takes {total_mb:.1f} MB, and fleet.storage_mb is {limits.storage_mb:g}: plan fewer models, "
                 "or raise fleet.storage_mb"
             )
-        missing = [file for sha256, file in files.items() if sha256 not in here]
+        missing = [file for sha256, file in files.items() if sha256 not in existing]
         needed_mb = sum(file.bytes + file.compressed_bytes for file in missing) / 1e6
         free_mb = shutil.disk_usage(self.folder).free / 1e6
         if needed_mb > free_mb - limits.reserve_mb:
@@ -164,7 +158,7 @@ class Installer:
             file = Path(scratch, "jetsel.toml")
             file.write_text(tomli_w.dumps(settings_in_effect(config)), encoding="utf-8")
             try:
-                _jetsel("models", "build", "--config", file, state=Path(scratch), limit_s=None)
+                _run_jetsel("models", "build", "--config", file, state=Path(scratch), limit_s=None)
             except ModelsRefusedError:
                 _check_writable(engines)
                 raise
@@ -181,13 +175,13 @@ def _check_writable(engines: Path) -> None:
         ) from fault
 
 
-def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) -> str:
+def _run_jetsel(*arguments: object, state: Path | None = None, limit_s: float | None) -> str:
     """Run a command of jetsel at low priority and return its output.
 
     state: folder for its files; None: the same as this process's. Raises ModelsRefusedError if it fails, UnprovenError
     if it is killed.
     """
-    command = ["nice", *python_command("jetsel", *map(str, words))]
+    command = ["nice", *python_command("jetsel", *map(str, arguments))]
     environment = os.environ if state is None else {**os.environ, "STATE_DIRECTORY": str(state)}
     try:
         done = subprocess.run(
@@ -209,7 +203,7 @@ def _jetsel(*words: object, state: Path | None = None, limit_s: float | None) ->
     return done.stdout
 
 
-def _link(files: Path, folder: Path) -> None:
+def _link_family(files: Path, folder: Path) -> None:
     """Make a family's folder of links to the downloaded files; the published calibration gets its own folder."""
     shutil.copytree(files, folder, copy_function=os.link)
     if (folder / CALIBRATION).is_dir():

@@ -27,11 +27,11 @@ def prove(folder: Path, config: Config) -> dict[str, dict[str, float | None]]:
     zoo = scan(sorted(path for path in folder.iterdir() if path.is_dir()))
     if zoo.broken:
         raise RepositoryError("; ".join(f"{one.path.name}: {one.reason}" for one in zoo.broken))
-    return {name: _prove(family, config) for name, family in zoo.families.items()}
+    return {name: _prove_family(family, config) for name, family in zoo.families.items()}
 
 
-def _prove(family: Family, config: Config) -> dict[str, float | None]:
-    memory_mb = _run(family, config)
+def _prove_family(family: Family, config: Config) -> dict[str, float | None]:
+    memory_mb = _run_models(family, config)
     folder = family.models[0].directory
     shipped = installed.shipped(folder / SHIPPED)
     if shipped is None:
@@ -47,7 +47,7 @@ def _prove(family: Family, config: Config) -> dict[str, float | None]:
     return memory_mb
 
 
-def _run(family: Family, config: Config) -> dict[str, float | None]:
+def _run_models(family: Family, config: Config) -> dict[str, float | None]:
     """Load and run each model; all stay loaded until the end, as in the daemon. Return their memory in MB."""
     settings, backends, engines = config.models, Backends(config.host), []
     memory_mb: dict[str, float | None] = {}

@@ -45,7 +45,7 @@ class ReportedTimes(Struct, frozen=True):
     runs: dict[str, dict[str, Histogram]]
 
 
-class Remembered(Struct, frozen=True, kw_only=True):
+class AgentMemory(Struct, frozen=True, kw_only=True):
     """series, sequence: of the last line of usage. seen: highest serial of a plan, by the public key that signed it.
 
     judged: by public key, the highest serial that was installed, refused or rolled back, and is not tried again; keys
@@ -65,20 +65,20 @@ class Remembered(Struct, frozen=True, kw_only=True):
     times: ReportedTimes | None = None
 
 
-def read(path: Path) -> Remembered:
+def read(path: Path) -> AgentMemory:
     """Return the memory; if there is none, or it is damaged, a new series begins."""
     try:
-        return msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=Remembered)
+        return msgspec.json.decode(read_bounded(path, _MAX_BYTES), type=AgentMemory)
     except FileNotFoundError:
         pass
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
         log.error(
             "%s: cannot be read (%s): all plans count as new", path, fault, extra=event("fleet-forgotten", path=path)
         )
-    return Remembered(series=secrets.token_hex(4))
+    return AgentMemory(series=secrets.token_hex(4))
 
 
-def write(path: Path, remembered: Remembered) -> Remembered:
+def write(path: Path, remembered: AgentMemory) -> AgentMemory:
     """Replace the file and return the memory; raises RepositoryError."""
     try:
         replace(path, msgspec.json.encode(remembered))

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from jetsel.addons.fleet.agent.installing import Installer
-from jetsel.addons.fleet.agent.remembered import Remembered, ReportedTimes
+from jetsel.addons.fleet.agent.remembered import AgentMemory, ReportedTimes
 from jetsel.addons.fleet.usage import DaemonUsage, DeviceLimits, FamilyUsage, ModelUsage, Usage
 from jetsel.artefact import installed
 from jetsel.artefact.calibration import Calibration
@@ -20,7 +20,7 @@ LATE = 0.95  # percentile of the reported times
 
 
 def report(
-    device: str, installer: Installer, memory: Remembered, status: StatusReply | None, why: str | None, *, canary: bool
+    device: str, installer: Installer, memory: AgentMemory, status: StatusReply | None, why: str | None, *, canary: bool
 ) -> Usage:
     """Return the next line.
 
@@ -44,7 +44,7 @@ def report(
         plan=plan.serial if plan is not None else 0,
         limits=limits,
         trial=memory.waits or memory.trial,
-        daemon=DaemonUsage() if status is None else _daemon(installer, memory, status),
+        daemon=DaemonUsage() if status is None else _daemon_usage(installer, memory, status),
         silence=why,
         canary=canary and status is not None,
         storage_used_mb=round(installer.used_bytes() / 1e6, 3),
@@ -53,7 +53,7 @@ def report(
     )
 
 
-def _daemon(installer: Installer, memory: Remembered, status: StatusReply) -> DaemonUsage:
+def _daemon_usage(installer: Installer, memory: AgentMemory, status: StatusReply) -> DaemonUsage:
     answers, power, measured_j = status.answers, status.power, status.power.judged.measured_j
     before = memory.times if memory.times is not None and memory.times.instance == status.instance else None
     total = answers.stages.get("total", Histogram()).since(None if before is None else before.total)
@@ -61,7 +61,7 @@ def _daemon(installer: Installer, memory: Remembered, status: StatusReply) -> Da
         instance=status.instance,
         requests=status.requests,
         late=answers.late or 0,
-        families=tuple(_family(installer, memory, one, answers, before) for one in status.families),
+        families=tuple(_family_usage(installer, memory, family, answers, before) for family in status.families),
         p95_ms=answers.percentile_ms(total, LATE),
         energy_j=None if measured_j is None else round(measured_j, 3),
         watts=power.watts,
@@ -76,13 +76,13 @@ def reported_times(status: StatusReply) -> ReportedTimes:
     return ReportedTimes(status.instance, status.answers.stages.get("total", Histogram()), status.answers.runs)
 
 
-def _family(
-    installer: Installer, memory: Remembered, family: FamilyStatus, answers: AnswerCounts, before: ReportedTimes | None
+def _family_usage(
+    installer: Installer, memory: AgentMemory, family: FamilyStatus, answers: AnswerCounts, before: ReportedTimes | None
 ) -> FamilyUsage:
     name, calibration = family.name, _calibration(installer, family.name)
     memory_mb = memory.memory_mb.get(name, {})
     earlier = {} if before is None else before.runs.get(name, {})
-    runs = {model: one.since(earlier.get(model)) for model, one in answers.runs.get(name, {}).items()}
+    runs = {model: times.since(earlier.get(model)) for model, times in answers.runs.get(name, {}).items()}
     return FamilyUsage(
         name=name,
         answers=family.answers or 0,

@@ -30,7 +30,7 @@ from jetsel.client import Client
 
 
 @dataclass(frozen=True)
-class Done:
+class RoundResult:
     """Result of a round: its line, the number of lines sent, and why not all were sent, None if they were."""
 
     line: Usage
@@ -38,7 +38,7 @@ class Done:
     unsent: str | None
 
 
-def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
+def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> RoundResult:
     """Follow the plan, report the device's state, and send what waits; a concurrent round waits for this one.
 
     Raises ConfigError, and RepositoryError if the agent's folder cannot be read or written.
@@ -63,20 +63,20 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> Done:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
-            line = _round(follower)
+            line = _follow_and_report(follower)
             spool = Spool(folder / "usage.jsonl", int(fleet.spool_mb * 1e6))
             if dropped := spool.add(line):
                 memory = remembered.read(follower.memory)
                 remembered.write(follower.memory, structs.replace(memory, dropped=memory.dropped + dropped))
             try:
-                return Done(line, spool.send(sink), None)
+                return RoundResult(line, spool.send(sink), None)
             except RepositoryError as fault:
-                return Done(line, 0, str(fault))
+                return RoundResult(line, 0, str(fault))
     except OSError as fault:
         raise RepositoryError(f"{folder}: cannot be used ({fault.strerror}): {repair_of(fault)}") from fault
 
 
-def _round(follower: Follower) -> Usage:
+def _follow_and_report(follower: Follower) -> Usage:
     """Follow the plan and save what to remember; return the line that reports it."""
     memory = follower.follow(remembered.read(follower.memory))
     status, why = None, None
@@ -114,7 +114,7 @@ class Spool:
     def add(self, line: Usage) -> int:
         """Append a line; return how many damaged or old lines were dropped. Raises RepositoryError."""
         earlier_lines = self._lines()
-        lines = [*filter(_is_whole, earlier_lines), msgspec.json.encode(line)]
+        lines = [*filter(_is_decodable, earlier_lines), msgspec.json.encode(line)]
         before = len(earlier_lines) + 1
         while sum(map(len, lines)) + len(lines) > self._most_bytes and len(lines) > 1:
             del lines[0]
@@ -148,7 +148,7 @@ class Spool:
             raise RepositoryError(f"{self._path}: not written ({fault.strerror}): {repair_of(fault)}") from fault
 
 
-def _is_whole(line: bytes) -> bool:
+def _is_decodable(line: bytes) -> bool:
     try:
         msgspec.json.decode(line, type=Usage)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

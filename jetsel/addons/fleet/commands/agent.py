@@ -10,7 +10,7 @@ import typer
 from jetsel.cli.options import ConfigFile, Json, emit, print_json
 
 if TYPE_CHECKING:
-    from jetsel.addons.fleet.agent.round import Done
+    from jetsel.addons.fleet.agent.round import RoundResult
 
 agent = typer.Typer(no_args_is_help=True, help="Commands for a device of a fleet. See docs/fleet.md.")
 
@@ -47,7 +47,7 @@ def prove(
     print_json(run_each(folder, config_file.locate_and_read(config)))
 
 
-def _lines(done: Done) -> list[str]:
+def _lines(done: RoundResult) -> list[str]:
     """Return what a round did, in lines."""
     line, trial = done.line, done.line.trial
     lines = [f"{line.device}: plan {line.plan or 'none'} in use"]

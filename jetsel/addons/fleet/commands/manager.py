@@ -58,7 +58,7 @@ class OpenedFleet:
         """Return the state of every device."""
         from jetsel.addons.fleet.documents import PLANS, plan_path
         from jetsel.addons.fleet.manager.planning import read_plans
-        from jetsel.addons.fleet.manager.status import Written, statuses
+        from jetsel.addons.fleet.manager.status import statuses
 
         try:
             now_s = self.storage.now_s()
@@ -66,7 +66,7 @@ class OpenedFleet:
             now_s = time.time()
         written_s = {one.name: one.modified_s for one in self.storage.stored(PLANS)}
         plans = {
-            name: Written(plan, written_s.get(plan_path(name), now_s))
+            name: (plan, written_s.get(plan_path(name), now_s))
             for name, plan in read_plans(self.storage, self.trusted).items()
         }
         return statuses(self.devices, plans, now_s, periods)
@@ -95,11 +95,8 @@ def status(url: Url, trust: Trusted, periods: Periods = 3.0, json: Json = False)
     """
     fleet = OpenedFleet(url, [read_key(path) for path in trust])
     device_statuses = fleet.statuses(periods)
-    emit(
-        {"devices": device_statuses, "skipped": fleet.skipped},
-        json,
-        lambda: _show_statuses(device_statuses, fleet.skipped),
-    )
+    plain = {"devices": device_statuses, "skipped": fleet.skipped}
+    emit(plain, json, lambda: _show_statuses(device_statuses, fleet.skipped))
     raise typer.Exit(bool(fleet.skipped) or any(one.faults for one in device_statuses))
 
 
@@ -108,13 +105,13 @@ def _show_statuses(device_statuses: Sequence[DeviceStatus], skipped: Mapping[str
 
     shown = table("device", ">seen", ">planned", ">installed", "outcome", "limits", ">battery", ">drift", "faults")
     for one in device_statuses:
-        shown.add_row(*_row(one))
+        shown.add_row(*_status_row(one))
     console().print(shown)
     for name, why in skipped.items():
         typer.echo(f"jetsel: {harmless(name)} was skipped: {harmless(why)}", err=True)
 
 
-def _row(one: DeviceStatus) -> list[str]:
+def _status_row(one: DeviceStatus) -> list[str]:
     limits = one.limits
     allowed = (
         () if limits is None else ((limits.storage_mb, "MB"), (limits.memory_mb, "MB memory"), (limits.budget_w, "W"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,31 +76,32 @@ def publish(
         raise UnknownFamilyError(f"no family {family}{did_you_mean(family, families)}: see jetsel models list")
     private = [read_key(path) for path in sign]
     files, models = publishing.files_of(families[family], calibrations_folder(site.config.models))
-    made = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
-    if made is None:
+    bundle = publishing.publish(Storage(url), family, models, files, private, [read_key(path) for path in trust])
+    if bundle is None:
         text = f"family {family} is already published with the same files; nothing changed"
     else:
-        raw, packed = _megabytes(made)
-        text = f"family {family} is at version {made.version}: {len(made.models)} models, {raw} MB, {packed} compressed"
-    emit({"family": family, "published": made}, json, text)
+        raw, packed = _megabytes(bundle)
+        sizes = f"{len(bundle.models)} models, {raw} MB, {packed} compressed"
+        text = f"family {family} is at version {bundle.version}: {sizes}"
+    emit({"family": family, "published": bundle}, json, text)
 
 
 @repo.command("list")
 def list_bundles(url: Url, trust: Trusted, json: Json = False) -> None:
     """List what is published: families, versions, models, sizes, and whose signature was trusted."""
     _, index, bundles = _read_repository(url, trust)
-    plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": by} for one, by in bundles]}
-    emit(plain, json, lambda: _show(f"{url}, serial {index.serial}", bundles))
+    plain = {"serial": index.serial, "bundles": [{"bundle": one, "signers": signers} for one, signers in bundles]}
+    emit(plain, json, lambda: _print_bundles(f"{url}, serial {index.serial}", bundles))
 
 
-def _show(title: str, bundles: list[tuple[Bundle, list[str]]]) -> None:
+def _print_bundles(title: str, bundles: list[tuple[Bundle, list[str]]]) -> None:
     from jetsel.cli.terminal import console, table
 
     shown = table("family", ">version", "models", ">MB", ">MB compressed", "signed by")
     shown.title = title
-    for one, by in bundles:
-        models, signers = ", ".join(model.name for model in one.models), ", ".join(key[:16] for key in by)
-        shown.add_row(one.family, str(one.version), models, *_megabytes(one), signers)
+    for bundle, signers in bundles:
+        models, keys = ", ".join(model.name for model in bundle.models), ", ".join(key[:16] for key in signers)
+        shown.add_row(bundle.family, str(bundle.version), models, *_megabytes(bundle), keys)
     console().print(shown)
 
 
@@ -114,12 +114,11 @@ def verify(url: Url, trust: Trusted, json: Json = False) -> None:
     source, index, bundles = _read_repository(url, trust)
     blobs = {file.sha256: file for bundle, _ in bundles for file in bundle.files}
     wrong = []
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as scratch:
-        for file in blobs.values():
-            try:
-                check_blob(source, file, Path(scratch))
-            except RepositoryError as fault:  # noqa: PERF203  # check the others
-                wrong.append(str(fault))
+    for file in blobs.values():
+        try:
+            check_blob(source, file)
+        except RepositoryError as fault:  # noqa: PERF203  # check the others
+            wrong.append(str(fault))
     for line in () if json else wrong:
         typer.echo(f"jetsel: {line}", err=True)
     plain = {"serial": index.serial, "bundles": len(index.bundles), "files": len(blobs), "wrong": wrong}

@@ -52,19 +52,21 @@ def roll_out(
     any manager can continue, one at a time. KEY.rollouts, beside the first private key, keeps the serial of the last
     state; an earlier state is rejected.
     """
-    check_libraries()
-    from jetsel.addons.fleet.manager.rolling import Rolling, RollOutTolerance
-
     private = [read_key(path) for path in sign]
     trusted = [*map(public_key, private), *map(read_key, trust)]
     fleet = OpenedFleet(url, trusted)
-    rolling = Rolling(fleet.storage, private, trusted, _serials(sign))
+    from jetsel.addons.fleet.manager.rolling import (  # needs the libraries that it checks
+        RolloutManager,
+        RollOutTolerance,
+    )
+
+    rolling = RolloutManager(fleet.storage, private, trusted, _serials_file(sign))
     if plans is not None:
-        rolling.begin(_proposals(plans), fleet.devices, waves)
+        rolling.begin(_read_proposals(plans), fleet.devices, waves)
     while True:
         step = rolling.advance(fleet.devices, RollOutTolerance(failed, errors, slower))
         plain = {"released": step.released, "waiting": step.waiting, "against": step.against, "done": step.is_done}
-        emit(plain, json, partial(_tell, step))
+        emit(plain, json, partial(_print_step, step))
         if not wait or step.is_done or step.against:
             raise typer.Exit(bool(step.against))
         time.sleep(poll_s)
@@ -83,22 +85,22 @@ def stop(
 ) -> None:
     """Stop a roll-out: no further wave starts."""
     check_libraries()
-    from jetsel.addons.fleet.manager.rolling import Rolling
+    from jetsel.addons.fleet.manager.rolling import RolloutManager
     from jetsel.addons.fleet.storage import Storage
 
     private, public = ([read_key(path) for path in paths] for paths in (sign, trust))
-    rolling = Rolling(Storage(url), private, public, _serials(sign))
+    rolling = RolloutManager(Storage(url), private, public, _serials_file(sign))
     changed = rolling.stop(because, revert=revert)
     text = f"the roll-out is stopped; {len(changed)} devices get back what they had before"
     emit({"reverted": changed}, json, text)
 
 
-def _serials(sign: list[Path]) -> Path:
+def _serials_file(sign: list[Path]) -> Path:
     """Return the file that keeps the last serial of each roll-out, beside the private key."""
     return sign[0].with_name(f"{sign[0].name}.rollouts")
 
 
-def _proposals(file: Path) -> list[Proposal]:
+def _read_proposals(file: Path) -> list[Proposal]:
     import msgspec
 
     from jetsel.addons.fleet.manager.planning import Proposal
@@ -111,10 +113,10 @@ def _proposals(file: Path) -> list[Proposal]:
         ) from None
 
 
-def _tell(step: RollOutStep) -> None:
-    out, of = len(step.rollout.out), len(step.rollout.devices)
+def _print_step(step: RollOutStep) -> None:
+    count_released, count_all = len(step.rollout.released_devices), len(step.rollout.devices)
     wave = f"wave {step.rollout.released} of {len(step.rollout.waves)}"
-    typer.echo(f"{wave}, {out} of {of} devices: {len(step.released)} plans were written now")
+    typer.echo(f"{wave}, {count_released} of {count_all} devices: {len(step.released)} plans were written now")
     for words, lines in (("waits for", step.waiting), ("reason to stop", step.against)):
         for line in lines:
             typer.echo(f"{words}: {harmless(line)}")

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from jetsel.addons.fleet.manager.devices import Device
 from jetsel.addons.fleet.manager.published import PublishedFamily
-from jetsel.addons.fleet.manager.solving import CascadeOptions, Room
+from jetsel.addons.fleet.manager.solving import Capacity, CascadeOptions
 
 FEWEST_ANSWERS = 100  # fewer answers do not show the shares of classes
 LEAST = 1e-6  # ms or mJ: smaller values are no measurement of a run, and have no useful ratios
 PLANNED = 0.9  # of the memory limit: a daemon's memory differs by some MB from load to load
 
-Figure = Literal["cost_ms", "energy_mj", "memory_mb"]
+Quantity = Literal["cost_ms", "energy_mj", "memory_mb"]
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class DeviceDemand:
 
     demands: tuple[Demand, ...]
     held: tuple[tuple[str, ...], ...]
-    room: Room
+    room: Capacity
     deadline_ms: float | None
 
 
-def ask(
+def demand_of(
     device: Device,
     families: Mapping[str, PublishedFamily],
     held: Mapping[str, tuple[str, ...]],
@@ -70,7 +70,8 @@ def ask(
         share = device.answers.get(name, 0) / total if total else 1 / len(families)
         demands.append(_demand(device, one, share, families, notes))
     limits = device.line.limits
-    room = Room(limits.storage_mb * 1e6, _memory_mb(device, notes), _watts(device, demands, notes), 1.0)
+    memory_mb, watts = _memory_limit_mb(device, notes), _power_limit_w(device, demands, notes)
+    room = Capacity(limits.storage_mb * 1e6, memory_mb, watts, busy=1.0)
     most_ms = limits.deadline_ms if limits.deadline_ms is not None else deadline_ms
     return DeviceDemand(tuple(demands), tuple(held.get(name, ()) for name in families), room, most_ms), notes
 
@@ -80,7 +81,7 @@ def _demand(
 ) -> Demand:
     name, models = published.entry.family, published.answers.models
     takes = device.takes.get(name, {})
-    costs_ms = _scaled(device, published, families, "cost_ms")
+    costs_ms = _estimates(device, published, families, "cost_ms")
     if costs_ms is None:
         notes.append(f"{name}: the device reported no times: those of the calibration are used")
         costs_ms = tuple(published.answers.costs_ms[model] for model in models)
@@ -94,9 +95,9 @@ def _demand(
         rate_hz=None if device.rate_hz is None else _rounded(device.rate_hz * share),
         costs_ms=tuple(map(_rounded, costs_ms)),
         late_ms=tuple(map(_rounded, late_ms)),
-        energies_mj=_scaled(device, published, families, "energy_mj"),
+        energies_mj=_estimates(device, published, families, "energy_mj"),
         memory_mb=_memories(device, published, families, notes),
-        classes=_classes(device, published, notes),
+        classes=_class_shares(device, published, notes),
     )
 
 
@@ -107,7 +108,8 @@ def _memories(
 
     If none is reported the ratio is 1, the least that a model takes.
     """
-    (known_mb, ratio), file_mb = _told(device, published, families, "memory_mb"), _published(published, "memory_mb")
+    known_mb, ratio = _reports(device, published, families, "memory_mb")
+    file_mb = _defaults(published, "memory_mb")
     ratio = 1.0 if ratio is None else ratio
     guessed = [model for model in published.answers.models if model not in known_mb]
     if guessed and device.line.limits.memory_mb is not None:
@@ -116,49 +118,49 @@ def _memories(
     return tuple(_rounded(known_mb.get(model, ratio * file_mb[model])) for model in published.answers.models)
 
 
-def _scaled(
-    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], figure: Figure
+def _estimates(
+    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], quantity: Quantity
 ) -> tuple[float, ...] | None:
     """Return each model's time or energy as reported, else the calibrated one times the median ratio of reported ones.
 
     None if one is unknown.
     """
-    own, ratio = _told(device, published, families, figure)
-    values = {} if ratio is None else {model: ratio * value for model, value in _published(published, figure).items()}
+    own, ratio = _reports(device, published, families, quantity)
+    values = {} if ratio is None else {model: ratio * value for model, value in _defaults(published, quantity).items()}
     values |= own
     models = published.answers.models
     return tuple(_rounded(values[model]) for model in models) if values.keys() >= {*models} else None
 
 
-def _told(
-    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], figure: Figure
+def _reports(
+    device: Device, published: PublishedFamily, families: Mapping[str, PublishedFamily], quantity: Quantity
 ) -> tuple[dict[str, float], float | None]:
     """Return the values that a device reported for a family, by model, and their ratio to the published ones.
 
     The ratio is the median over all families; None if nothing was reported.
     """
     own = {
-        name: {model: value for model, each in takes.items() if (value := getattr(each, figure) or 0.0) >= LEAST}
+        name: {model: value for model, each in takes.items() if (value := getattr(each, quantity) or 0.0) >= LEAST}
         for name, takes in device.takes.items()
     }
-    there = {name: _published(one, figure) for name, one in families.items()}
+    published_values = {name: _defaults(one, quantity) for name, one in families.items()}
     ratios = [
-        value / there[name][model]
-        for name in there.keys() & own.keys()
+        value / published_values[name][model]
+        for name in published_values.keys() & own.keys()
         for model, value in own[name].items()
-        if model in there[name]
+        if model in published_values[name]
     ]
     return own.get(published.entry.family, {}), median(ratios) if ratios else None
 
 
-def _published(published: PublishedFamily, figure: Figure) -> Mapping[str, float]:
+def _defaults(published: PublishedFamily, quantity: Quantity) -> Mapping[str, float]:
     """Return the published value of each model, for those not reported: the calibration's, or the file size in MB."""
-    if figure == "memory_mb":
+    if quantity == "memory_mb":
         return {model: sum(files.values()) / 1e6 for model, files in published.files.items()}
-    return published.answers.costs_ms if figure == "cost_ms" else published.energies_mj
+    return published.answers.costs_ms if quantity == "cost_ms" else published.energies_mj
 
 
-def _memory_mb(device: Device, notes: list[str]) -> float | None:
+def _memory_limit_mb(device: Device, notes: list[str]) -> float | None:
     """Return the memory limit for models: the daemon's limit without its own memory; None without a limit."""
     daemon, limit_mb = device.line.daemon, device.line.limits.memory_mb
     if limit_mb is None:
@@ -171,7 +173,7 @@ def _memory_mb(device: Device, notes: list[str]) -> float | None:
     return PLANNED * limit_mb - max(0.0, daemon.memory_mb - sum(known_mb))
 
 
-def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:
+def _power_limit_w(device: Device, demands: Sequence[Demand], notes: list[str]) -> float | None:
     """Return the budget above idle power; None if there is none, or power cannot be predicted."""
     budget_w = device.line.limits.budget_w
     if budget_w is None:
@@ -184,21 +186,21 @@ def _watts(device: Device, demands: Sequence[Demand], notes: list[str]) -> float
     return _rounded(budget_w - device.idle_w)
 
 
-def _classes(device: Device, published: PublishedFamily, notes: list[str]) -> tuple[tuple[int, float], ...] | None:
+def _class_shares(device: Device, published: PublishedFamily, notes: list[str]) -> tuple[tuple[int, float], ...] | None:
     """Return the share of answers by class, for classes of the recorded images; None if too few answers are known."""
     name = published.entry.family
     counted = device.classes.get(name)
     if not counted:
         return None
-    there = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
-    there = {number: count for number, count in there.items() if (published.answers.labels == number).any()}
-    total = sum(there.values())
+    counts = {published.classes[label]: count for label, count in counted.items() if label in published.classes}
+    counts = {number: count for number, count in counts.items() if (published.answers.labels == number).any()}
+    total = sum(counts.values())
     if total < FEWEST_ANSWERS:
         notes.append(
             f"{name}: its classes are not used: {total} answers have a known class, and {FEWEST_ANSWERS} is the minimum"
         )
         return None
-    return tuple((number, _rounded(count / total)) for number, count in sorted(there.items()))
+    return tuple((number, _rounded(count / total)) for number, count in sorted(counts.items()))
 
 
 def _rounded(value: float) -> float:
@@ -215,17 +217,17 @@ def options_of(published: PublishedFamily, demand: Demand, deadline_ms: float | 
     usage statistics (section 3.2.1).
     """
     cascades = published.cascades(demand.costs_ms)
-    reached, right = cascades.uniform if demand.classes is None else cascades.shares(_weights(published, demand))
+    reached, right = cascades.uniform_shares if demand.classes is None else cascades.shares(_weights(published, demand))
     used = cascades.rungs >= 0
 
-    def adding_up(figures: tuple[float, ...]) -> NDArray[np.float64]:
+    def totals(figures: tuple[float, ...]) -> NDArray[np.float64]:
         added: NDArray[np.float64] = np.cumsum(np.array(figures)[cascades.rungs] * used, axis=1)
         return added
 
-    in_time = adding_up(demand.late_ms) <= (np.inf if deadline_ms is None else deadline_ms)
-    accuracy, ms = (right * in_time).sum(axis=1), (reached * adding_up(demand.costs_ms)).sum(axis=1)
-    mj = None if demand.energies_mj is None else (reached * adding_up(demand.energies_mj)).sum(axis=1)
-    rows = _unbeaten(cascades.alike, np.stack([-accuracy, ms, ms if mj is None else mj], axis=1))
+    in_time = totals(demand.late_ms) <= (np.inf if deadline_ms is None else deadline_ms)
+    accuracy, ms = (right * in_time).sum(axis=1), (reached * totals(demand.costs_ms)).sum(axis=1)
+    mj = None if demand.energies_mj is None else (reached * totals(demand.energies_mj)).sum(axis=1)
+    rows = _unbeaten(cascades.rows_by_models, np.stack([-accuracy, ms, ms if mj is None else mj], axis=1))
     models = [cascades.models[row] for row in rows]
     of_model = dict(zip(published.answers.models, demand.memory_mb, strict=True))
     return CascadeOptions(

@@ -11,8 +11,6 @@ import msgspec
 from jetsel.addons.fleet.manager.metadata import Metadata
 from jetsel.addons.fleet.usage import Usage
 
-WINDOW_DAYS = 7.0
-
 # A series is ordered by its sequence, whatever the clocks say; a device's series by the upload of their first lines.
 _NEWEST = """
 SELECT device, uploaded_s, to_json(one) FROM usage AS one SEMI JOIN (
@@ -76,7 +74,7 @@ class ServedPlan:
 
 
 @dataclass(frozen=True)
-class Takes:
+class Costs:
     """What one model takes on one device, by its last report; None: never reported."""
 
     cost_ms: float | None
@@ -104,11 +102,11 @@ class Device:
     idle_w: float | None
     answers: Mapping[str, int]
     classes: Mapping[str, Mapping[str, int]]
-    takes: Mapping[str, Mapping[str, Takes]]
+    takes: Mapping[str, Mapping[str, Costs]]
     served: Mapping[int, ServedPlan]
 
 
-def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device]:
+def read_devices(table: Metadata, days: float = 7.0) -> dict[str, Device]:
     """Return every device that ever reported, by name. days: the period to sum up, before its newest upload.
 
     Raises RepositoryError.
@@ -116,12 +114,12 @@ def read_devices(table: Metadata, days: float = WINDOW_DAYS) -> dict[str, Device
     table.query(_RISE)
     table.query(_LINES, days)
     table.query(_FAMILIES)
-    figures = [f"arg_max(model.{name}, reported) FILTER (model.{name} IS NOT NULL)" for name in Takes.__annotations__]
+    figures = [f"arg_max(model.{name}, reported) FILTER (model.{name} IS NOT NULL)" for name in Costs.__annotations__]
     missing = _nested(table.query(_MISSING), 1, lambda count, first: (int(count), first))
     periods = _nested(table.query(_PERIOD), 1, float)
     means = _nested(table.query(_MEANS), 1, lambda *means: means)
     answers, classes = _nested(table.query(_ANSWERS), 2, int), _nested(table.query(_CLASSES), 3, int)
-    takes = _nested(table.query(_TAKES.format(", ".join(figures))), 3, Takes)
+    takes = _nested(table.query(_TAKES.format(", ".join(figures))), 3, Costs)
     served = _nested(table.query(_SERVED), 2, lambda requests, failed, ms: ServedPlan(int(requests), int(failed), ms))
     devices = {}
     for name, uploaded_s, line in sorted(table.query(_NEWEST)):

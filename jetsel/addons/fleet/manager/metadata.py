@@ -76,7 +76,7 @@ class Metadata:
 
     def _open(self) -> None:
         """Make `usage` a view of all Parquet files in the repository."""
-        columns = [f'NULL::{_sql(field.type)} AS "{field.encode_name}"' for field in _fields(Usage)]
+        columns = [f'NULL::{kind} AS "{name}"' for name, kind in _columns(Usage).items()]
         parts = ", ".join(map(self._quoted, self._storage.names(PARQUET)))
         there = f" UNION ALL BY NAME FROM read_parquet([{parts}], union_by_name = true)" if parts else ""
         empty = f"SELECT {', '.join(columns)}, NULL::VARCHAR AS upload, NULL::DOUBLE AS uploaded_s WHERE false"
@@ -84,20 +84,18 @@ class Metadata:
 
     def _add(self, lines: Path, part: Path) -> None:
         """Add new lines to the Parquet file of the day of their upload."""
-        columns = {field.encode_name: _sql(field.type) for field in _fields(Row)}
-        self._tables.read_json(str(lines), columns=columns, format="newline_delimited").create_view(
-            "told", replace=True
-        )
+        rows = self._tables.read_json(str(lines), columns=_columns(Row), format="newline_delimited")
+        rows.create_view("new_rows", replace=True)
         self.query(
             f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT DISTINCT ON ({_KEY}) * FROM (SELECT unnest(line), upload, "
-            f"uploaded_s FROM told) ANTI JOIN usage USING ({_KEY}) ORDER BY {_KEY}, uploaded_s"
+            f"uploaded_s FROM new_rows) ANTI JOIN usage USING ({_KEY}) ORDER BY {_KEY}, uploaded_s"
         )
         there = self._storage.names(PARQUET)
         for (day,) in self.query(f"SELECT DISTINCT {_DAY} FROM fresh"):
             name = f"{PARQUET}/{day}.parquet"
             old = f"UNION ALL BY NAME FROM {self._quoted(name)}" if name in there else ""
-            rows = f"SELECT * FROM fresh WHERE {_DAY} = '{day}' {old}"
-            self.query(f"COPY ({rows}) TO '{part}' (FORMAT parquet, COMPRESSION zstd)")
+            all_of_day = f"SELECT * FROM fresh WHERE {_DAY} = '{day}' {old}"
+            self.query(f"COPY ({all_of_day}) TO '{part}' (FORMAT parquet, COMPRESSION zstd)")
             self._storage.write(name, part.read_bytes())
         self._open()
 
@@ -157,10 +155,11 @@ def _lines(upload: Stored, content: bytes | None) -> list[bytes]:
     return rows
 
 
-def _fields(kind: type[Struct]) -> tuple[inspect.Field, ...]:
+def _columns(kind: type[Struct]) -> dict[str, str]:
+    """Return DuckDB's type for each field of a struct, by the field's name in JSON."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    return info.fields
+    return {field.encode_name: _sql(field.type) for field in info.fields}
 
 
 _SQL: dict[type[inspect.Type], str] = {

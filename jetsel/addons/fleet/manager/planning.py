@@ -11,17 +11,14 @@ import numpy as np
 from msgspec import Struct
 
 from jetsel.addons.fleet.documents import PLANS, Plan, PlannedFamily
-from jetsel.addons.fleet.manager.demands import DeviceDemand, ask, options_of
+from jetsel.addons.fleet.manager.demands import DeviceDemand, demand_of, options_of
 from jetsel.addons.fleet.manager.devices import Device
 from jetsel.addons.fleet.manager.published import PublishedFamily, read_published
-from jetsel.addons.fleet.manager.solving import CascadeOptions, Room, Selection, solve
+from jetsel.addons.fleet.manager.solving import Capacity, CascadeOptions, Selection, solve
 from jetsel.addons.fleet.reading import read_index
-from jetsel.addons.fleet.signing import opened
+from jetsel.addons.fleet.signing import unwrap
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import RepositoryError
-
-GAIN = 0.005
-"""Least gain of expected accuracy that justifies a new plan: repeated measurements of times differ by more."""
 
 _CLEARLY = 1e-4
 
@@ -69,7 +66,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class _Solved:
+class _Solution:
     families: tuple[PlannedFamily, ...]  # none if nothing fits
     before: ExpectedResult | None
     after: ExpectedResult | None
@@ -82,16 +79,19 @@ class Planner:
     """Plans the devices of one repository; equal ones are solved once. solved: results by demand."""
 
     def __init__(
-        self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = GAIN
+        self, storage: Storage, trusted: Collection[str], *, deadline_ms: float | None = None, gain: float = 0.005
     ) -> None:
-        """deadline_ms: of devices that report none. gain: of accuracy, to justify a plan. Raises RepositoryError."""
+        """deadline_ms: of devices that report none. Raises RepositoryError.
+
+        gain: least gain of expected accuracy that justifies a new plan: repeated measurements of times differ by more.
+        """
         self._storage, self._trusted = storage, trusted
         self._deadline_ms, self._gain = deadline_ms, gain
         index, _ = read_index(storage, trusted)
         self._entries = {entry.family: entry for entry in index.bundles}
         self.plans = read_plans(storage, trusted)
         self._families: dict[str, PublishedFamily] = {}
-        self.solved: dict[DeviceDemand, _Solved] = {}
+        self.solved: dict[DeviceDemand, _Solution] = {}
 
     def propose(self, name: str, device: Device, families: Collection[str] = ()) -> Proposal:
         """Return the proposal for one device. families: to hold; none: its present ones, or else all.
@@ -107,7 +107,7 @@ class Planner:
         serial = 0 if plan is None else plan.serial
         if not published:
             return Proposal(device=name, serial=serial, notes=tuple(notes))
-        device_demand, unknown = ask(device, published, held, self._deadline_ms)
+        device_demand, unknown = demand_of(device, published, held, self._deadline_ms)
         if device_demand not in self.solved:
             self.solved[device_demand] = self._solve(device_demand)
         solved, notes = self.solved[device_demand], [*notes, *unknown]
@@ -124,7 +124,7 @@ class Planner:
             before=solved.before,
             after=solved.after if kept_families is None else solved.before,
             binds=solved.binds,
-            dropped=_dropped(held, solved) if kept_families is None else {},
+            dropped=_removal_reasons(held, solved) if kept_families is None else {},
             notes=tuple(notes),
         )
 
@@ -135,15 +135,15 @@ class Planner:
                 self._families[family] = read_published(self._storage, entry, self._trusted, Path(scratch))
         return self._families[family]
 
-    def _solve(self, device_demand: DeviceDemand) -> _Solved:
+    def _solve(self, device_demand: DeviceDemand) -> _Solution:
         """Choose each family's cascade, compare with the present models, and find the limits that matter."""
         options = self._options(device_demand, device_demand.deadline_ms)
         chosen = solve(options, device_demand.room)
-        options_held = [_within(one, held) for one, held in zip(options, device_demand.held, strict=True)]
+        options_held = [_usable(one, held) for one, held in zip(options, device_demand.held, strict=True)]
         # What the present models achieve: they are on the device already, so only its time limits them.
-        before = solve(options_held, Room(busy=device_demand.room.busy))
+        before = _result(device_demand, options_held, solve(options_held, Capacity(busy=device_demand.room.busy)))
         options_of_all_held = [
-            _within(one, held, all_of_it=True) for one, held in zip(options_held, device_demand.held, strict=True)
+            _usable(one, held, use_all=True) for one, held in zip(options_held, device_demand.held, strict=True)
         ]
         # Whether exactly the present models fit within all limits, so that the device may keep its plan.
         kept = solve(options_of_all_held, device_demand.room)
@@ -151,22 +151,21 @@ class Planner:
         if chosen is None:
             # Nothing fits: try each limit without the others, to name those under which nothing fits.
             only_limit = {
-                name: replace(Room(), **{field: getattr(device_demand.room, field)}) for name, field in limits.items()
+                name: replace(Capacity(), **{field: getattr(device_demand.room, field)})
+                for name, field in limits.items()
             }
             stops = [name for name, room in only_limit.items() if solve(options, room) is None]
-            return _Solved(
-                (), _expected(device_demand, options_held, before), None, False, {}, " and ".join(stops or limits)
-            )
+            return _Solution((), before, None, False, {}, " and ".join(stops or limits))
         # How much each limit costs: solve again without it.
         without_limit = {
             name: solve(options, replace(device_demand.room, **{field: None})) for name, field in limits.items()
         }
         if device_demand.deadline_ms is not None:
             without_limit["deadline"] = solve(self._options(device_demand, None), device_demand.room)
-        return _Solved(
-            families=self._planned(device_demand, options, chosen),
-            before=_expected(device_demand, options_held, before),
-            after=_expected(device_demand, options, chosen),
+        return _Solution(
+            families=self._families_to_hold(device_demand, options, chosen),
+            before=before,
+            after=_result(device_demand, options, chosen),
             keeps=kept is not None and kept.accuracy > chosen.accuracy - self._gain,
             binds={
                 name: round(one.accuracy, 4)
@@ -179,7 +178,7 @@ class Planner:
     def _options(self, device_demand: DeviceDemand, deadline_ms: float | None) -> list[CascadeOptions]:
         return [options_of(self._published(demand.family), demand, deadline_ms) for demand in device_demand.demands]
 
-    def _planned(
+    def _families_to_hold(
         self, device_demand: DeviceDemand, options: Sequence[CascadeOptions], chosen: Selection
     ) -> tuple[PlannedFamily, ...]:
         return tuple(
@@ -201,19 +200,20 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
     if lost := {*names} - contents.keys():
         raise RepositoryError(f"{min(lost)}: cannot be read: try again when the repository can be reached")
     try:
-        plans = [opened(content, Plan, trusted, name)[0] for name, content in contents.items()]
+        plans = [unwrap(content, Plan, trusted, name)[0] for name, content in contents.items()]
     except RepositoryError as fault:
         raise RepositoryError(f"{fault}; or remove it to plan the device anew") from fault
     return {plan.device: plan for plan in plans}
 
 
-def _within(options: CascadeOptions, held: Collection[str], *, all_of_it: bool = False) -> CascadeOptions:
+def _usable(options: CascadeOptions, held: Collection[str], *, use_all: bool = False) -> CascadeOptions:
     """Return the cascades that use only the held models, or exactly all of them if `all_of_it`."""
-    fits = set.__eq__ if all_of_it else set.__le__
-    return options.take(np.array([row for row, models in enumerate(options.models) if fits({*models}, {*held})], int))
+    fits = set.__eq__ if use_all else set.__le__
+    rows = [row for row, models in enumerate(options.models) if fits({*models}, {*held})]
+    return options.with_rows(np.array(rows, int))
 
 
-def _expected(
+def _result(
     device_demand: DeviceDemand, options: Sequence[CascadeOptions], choice: Selection | None
 ) -> ExpectedResult | None:
     if choice is None:
@@ -228,7 +228,7 @@ def _expected(
     )
 
 
-def _dropped(held: Mapping[str, Sequence[str]], solved: _Solved) -> dict[str, str]:
+def _removal_reasons(held: Mapping[str, Sequence[str]], solved: _Solution) -> dict[str, str]:
     """Return why models that the device has are removed."""
     assert solved.after is not None
     limits = ", ".join(solved.binds)

@@ -37,7 +37,7 @@ class CascadeTable:
     right: NDArray[np.bool_]
 
     @cached_property
-    def alike(self) -> list[NDArray[np.int64]]:
+    def rows_by_models(self) -> list[NDArray[np.int64]]:
         """Rows of each set of models."""
         rows: dict[tuple[str, ...], list[int]] = {}
         for row, models in enumerate(self.models):
@@ -45,7 +45,7 @@ class CascadeTable:
         return [np.array(each) for each in rows.values()]
 
     @cached_property
-    def uniform(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def uniform_shares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The shares if all images have the same weight."""
         return self.shares(np.full(self.stops.shape[1], 1 / self.stops.shape[1]))
 
@@ -54,10 +54,10 @@ class CascadeTable:
 
         weights: (n,) of the images, with the sum 1.
         """
-        at = [self.stops == place for place in range(RUNGS)]
+        stopped_at = [self.stops == place for place in range(RUNGS)]
         return (
-            np.stack([stopped @ weights for stopped in at], axis=1),
-            np.stack([(stopped & self.right) @ weights for stopped in at], axis=1),
+            np.stack([stopped @ weights for stopped in stopped_at], axis=1),
+            np.stack([(stopped & self.right) @ weights for stopped in stopped_at], axis=1),
         )
 
 
@@ -109,14 +109,13 @@ def read_published(source: RepositorySource, entry: Entry, trusted: Collection[s
             f"family {entry.family} cannot be planned ({fault}): calibrate it, and publish it again"
         ) from fault
     bytes_of = {file.name: (file.sha256, file.bytes) for file in bundle.files}
-    of_any = {name for model in bundle.models for name in model.files}
     return PublishedFamily(
         entry=entry,
         answers=answers,
         energies_mj=calibration.energy.mean_mj,
         classes={label: number for names in (labels.names, labels.wnids) for number, label in enumerate(names)},
         files={model.name: dict(bytes_of[name] for name in model.files) for model in bundle.models},
-        always=dict(bytes_of[name] for name in bytes_of.keys() - of_any),
+        always={file.sha256: file.bytes for file in bundle.files_for(())},
     )
 
 

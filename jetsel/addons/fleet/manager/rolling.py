@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 from msgspec import structs
 
-from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rolled, Rollout
+from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Plan, Rollout, RolloutDevice
 from jetsel.addons.fleet.manager.devices import Device, ServedPlan
 from jetsel.addons.fleet.manager.planning import Proposal, read_plans
 from jetsel.addons.fleet.publishing import read_rollout, write_plan
@@ -20,8 +20,6 @@ from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
 from jetsel.base.files import repair_of
 from jetsel.base.files import replace as replace_file
-
-WAVES = "1,10%,100%"
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class RollOutStep:
         return self.rollout.released == len(self.rollout.waves) and not self.waiting and not self.against
 
 
-class Rolling:
+class RolloutManager:
     """The roll-out of a repository, which holds its signed state; one manager at a time may continue it.
 
     Anybody who may write to the repository could restore an earlier signed state, and so undo a stop. Therefore this
@@ -83,9 +81,9 @@ class Rolling:
             last = 0 if plan is None else plan.serial
             if last != one.serial:
                 raise RepositoryError(f"the plan of {one.device} has changed since the proposal: plan again")
-            serial = max(last, _reported(devices.get(one.device))) + 1
+            serial = max(last, _reported_serial(devices.get(one.device))) + 1
             new = Plan(device=one.device, serial=serial, families=one.families, because=one.because)
-            rolled.append(Rolled(plan=new, before=() if plan is None else plan.families))
+            rolled.append(RolloutDevice(plan=new, before=() if plan is None else plan.families))
         return self._write(Rollout(devices=tuple(rolled), waves=waves_of(waves, len(rolled))))
 
     def advance(self, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
@@ -98,8 +96,9 @@ class Rolling:
         if not step.waiting and not step.against and rollout.released < len(rollout.waves):
             step = replace(step, rollout=self._write(structs.replace(rollout, released=rollout.released + 1)))
         plans = read_plans(self._storage, self._trusted)
-        out = () if step.against else step.rollout.out
-        unwritten = [one for one in out if _serial(plans, one) < one.plan.serial]  # new, or left by a killed call
+        released = () if step.against else step.rollout.released_devices
+        # New ones, or left by a killed call.
+        unwritten = [one for one in released if _present_serial(plans, one) < one.plan.serial]
         for one in unwritten:
             write_plan(self._storage, one.plan, self._keys)
         waiting = (*step.waiting, *(f"{one.plan.device} has not reported yet" for one in unwritten))
@@ -114,8 +113,8 @@ class Rolling:
         if not revert:
             return []
         plans, changed = read_plans(self._storage, self._trusted), []
-        for one in rollout.out:
-            if one.before and _serial(plans, one) == one.plan.serial:
+        for one in rollout.released_devices:
+            if one.before and _present_serial(plans, one) == one.plan.serial:
                 back = Plan(device=one.plan.device, serial=one.plan.serial + 1, families=one.before, because=why)
                 write_plan(self._storage, back, self._keys)
                 changed.append(back.device)
@@ -123,25 +122,25 @@ class Rolling:
 
     def _read(self) -> Rollout | None:
         """Return the last roll-out; raises RepositoryError if this machine has seen a later state of it."""
-        rollout, last = read_rollout(self._storage, self._trusted), self._known().get(self._address, 0)
+        rollout, last = read_rollout(self._storage, self._trusted), self._read_serials().get(self._address, 0)
         if rollout is not None and rollout.serial < last:
             raise RepositoryError(
                 f"{ROLLOUT}: its serial is {rollout.serial}, and this machine has seen {last}: somebody put an earlier "
                 f"state back. Restore the file; if the repository was made anew, remove {self._serials}"
             )
         if rollout is not None and rollout.serial > last:
-            self._keep(rollout.serial)
+            self._save_serial(rollout.serial)
         return rollout
 
     def _write(self, rollout: Rollout) -> Rollout:
         old = self._read()
-        serial = max(0 if old is None else old.serial, self._known().get(self._address, 0)) + 1
+        serial = max(0 if old is None else old.serial, self._read_serials().get(self._address, 0)) + 1
         rollout = structs.replace(rollout, serial=serial)
         self._storage.write(ROLLOUT, sign(rollout, self._keys))
-        self._keep(serial)
+        self._save_serial(serial)
         return rollout
 
-    def _known(self) -> dict[str, int]:
+    def _read_serials(self) -> dict[str, int]:
         try:
             return msgspec.json.decode(self._serials.read_bytes(), type=dict[str, int])
         except FileNotFoundError:
@@ -149,16 +148,16 @@ class Rolling:
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as fault:
             raise RepositoryError(f"{self._serials}: cannot be read ({fault}): restore it, or remove it") from fault
 
-    def _keep(self, serial: int) -> None:
+    def _save_serial(self, serial: int) -> None:
         try:
-            replace_file(self._serials, msgspec.json.encode({**self._known(), self._address: serial}))
+            replace_file(self._serials, msgspec.json.encode({**self._read_serials(), self._address: serial}))
         except OSError as fault:
             raise RepositoryError(
                 f"{self._serials}: not written ({fault.strerror}): {repair_of(fault)}, and run the command again"
             ) from fault
 
 
-def _reported(device: Device | None) -> int:
+def _reported_serial(device: Device | None) -> int:
     """Return the highest serial that a device reports, if it is plausible, else 0.
 
     A stolen key may have signed the highest serial of all, or the report is nonsense; a next serial must exist.
@@ -172,7 +171,7 @@ def _reported(device: Device | None) -> int:
 def judge_rollout(rollout: Rollout, devices: Mapping[str, Device], allowed: RollOutTolerance) -> RollOutStep:
     """Judge a roll-out by its devices' reports: for which devices it waits, and the reasons against continuing it."""
     waiting, failed, changes = [], [], []
-    for one in rollout.out:
+    for one in rollout.released_devices:
         name, device = one.plan.device, devices.get(one.plan.device)
         trial = None if device is None else device.line.trial
         if device is None or trial is None or trial.serial != one.plan.serial or trial.outcome == "waiting":
@@ -184,27 +183,27 @@ def judge_rollout(rollout: Rollout, devices: Mapping[str, Device], allowed: Roll
         else:
             before = [served for plan, served in device.served.items() if plan != one.plan.serial]
             after = [served for plan, served in device.served.items() if plan == one.plan.serial]
-            changes.append((_together(before), _together(after)))
-    against = failed if len(failed) > allowed.failed * len(rollout.out) else []
-    return RollOutStep(rollout, (), tuple(waiting), (*against, *_worse(changes, allowed)))
+            changes.append((_combined(before), _combined(after)))
+    against = failed if len(failed) > allowed.failed * len(rollout.released_devices) else []
+    return RollOutStep(rollout, (), tuple(waiting), (*against, *_degradations(changes, allowed)))
 
 
-def _together(served: Sequence[ServedPlan]) -> ServedPlan:
+def _combined(served: Sequence[ServedPlan]) -> ServedPlan:
     """Return several plans of one device as one; p95_ms: the median."""
     times_ms = [one.p95_ms for one in served if one.p95_ms and one.p95_ms > 0]
     requests, failed = sum(one.requests for one in served), sum(one.failed for one in served)
     return ServedPlan(requests, failed, median(times_ms) if times_ms else None)
 
 
-def _worse(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: RollOutTolerance) -> list[str]:
+def _degradations(changes: Sequence[tuple[ServedPlan, ServedPlan]], allowed: RollOutTolerance) -> list[str]:
     """Return what has become worse on the devices that had requests both before and after."""
-    both = [(before, after) for before, after in changes if before.requests and after.requests]
-    if not both:
+    compared = [(before, after) for before, after in changes if before.requests and after.requests]
+    if not compared:
         return []
     reasons = []
-    if (rise := _largest_rise(both)) > allowed.errors:
+    if (rise := _largest_rise(compared)) > allowed.errors:
         reasons.append(f"requests fail more often by {100 * rise:.1f} points")
-    ratios = [after.p95_ms / before.p95_ms for before, after in both if before.p95_ms and after.p95_ms]
+    ratios = [after.p95_ms / before.p95_ms for before, after in compared if before.p95_ms and after.p95_ms]
     slower = median(sorted(ratios)[1:] or ratios or [0.0])  # without the device that hides most
     if slower > allowed.slower:
         reasons.append(f"the 95th percentile of the latency is {slower:.2f} times what it was")
@@ -219,13 +218,13 @@ def _largest_rise(changes: Sequence[tuple[ServedPlan, ServedPlan]]) -> float:
     counts = [[count for served in pair for count in (served.failed, served.requests)] for pair in changes]
     total = [sum(column) for column in zip(*counts, strict=True)]  # exact integers, whatever a device reports
     rises: list[float] = []
-    for own in counts:
-        others = [of_all - one for of_all, one in zip(total, own, strict=True)] if len(counts) > 1 else total
+    for device_counts in counts:
+        others = [of_all - one for of_all, one in zip(total, device_counts, strict=True)] if len(counts) > 1 else total
         rises.append(others[2] / others[3] - others[0] / others[1])
     return max(rises)
 
 
-def _serial(plans: Mapping[str, Plan], one: Rolled) -> int:
+def _present_serial(plans: Mapping[str, Plan], one: RolloutDevice) -> int:
     plan = plans.get(one.plan.device)
     return 0 if plan is None else plan.serial
 
@@ -240,5 +239,5 @@ def waves_of(text: str, devices: int) -> tuple[int, ...]:
     except ValueError:
         counts = []
     if not counts or not text.endswith("100%") or counts != sorted(counts) or counts[0] < 1:
-        raise ConfigError(f"--waves {text}: give counts or shares of the devices that rise to 100%, as in {WAVES}")
+        raise ConfigError(f"--waves {text}: give counts or shares of the devices that rise to 100%, as in 1,10%,100%")
     return tuple(dict.fromkeys(counts))

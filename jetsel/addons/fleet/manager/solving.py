@@ -36,7 +36,7 @@ class CascadeOptions:
     files: Sequence[Mapping[str, int]]
     always: Mapping[str, int]
 
-    def take(self, rows: NDArray[np.int64]) -> CascadeOptions:
+    def with_rows(self, rows: NDArray[np.int64]) -> CascadeOptions:
         """Return the options with only these rows."""
         return replace(
             self,
@@ -50,7 +50,7 @@ class CascadeOptions:
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """Limits of a device for all families together; None: no limit. watts: above idle. busy: share of its time."""
 
     storage_bytes: float | None = None
@@ -68,7 +68,7 @@ class Selection:
     accuracy: float
 
 
-def solve(families: Sequence[CascadeOptions], room: Room) -> Selection | None:
+def solve(families: Sequence[CascadeOptions], room: Capacity) -> Selection | None:
     """Return the choice with the most answers that are right and in time; None if nothing fits.
 
     Variables: x_c is 1 for the chosen cascade c of a family; y_f is 1 for each file f of a chosen cascade, so that
@@ -80,13 +80,13 @@ def solve(families: Sequence[CascadeOptions], room: Room) -> Selection | None:
     if not all(len(one.models) for one in families):
         return None
     problem = _Problem(families, room)
-    rows = problem.alone()
+    rows = problem.best_without_sharing()
     if rows is None:
         return None
     if problem.keeps_limits(rows):
-        return problem.choice(rows, np.ones(len(rows)))
-    solution = problem.solved()
-    return None if solution is None else problem.choice(*solution)
+        return problem.selection(rows, np.ones(len(rows)))
+    solution = problem.solve_program()
+    return None if solution is None else problem.selection(*solution)
 
 
 class _Problem:
@@ -95,7 +95,7 @@ class _Problem:
     _family, _value, _slow, _fits: (n,). _has: (n, f). _volume, _always: (f,).
     """
 
-    def __init__(self, families: Sequence[CascadeOptions], room: Room) -> None:
+    def __init__(self, families: Sequence[CascadeOptions], room: Capacity) -> None:
         sizes = [len(one.models) for one in families]
         self._family = np.repeat(range(len(families)), sizes)
         self._begins = np.cumsum([0, *sizes[:-1]])
@@ -103,8 +103,8 @@ class _Problem:
         for one in families:
             for held in (one.always, *one.files):
                 files |= held
-        self._volume = np.array([*files.values()], float)
-        self._has = np.array([[sha in held for sha in files] for one in families for held in one.files], float)
+        self._file_bytes = np.array([*files.values()], float)
+        self._uses = np.array([[sha in held for sha in files] for one in families for held in one.files], float)
         self._always = np.array([any(sha in one.always for one in families) for sha in files], float)
         ms = np.concatenate([one.ms for one in families])
         rate = np.repeat([one.rate_hz or 0.0 for one in families], sizes)
@@ -115,15 +115,15 @@ class _Problem:
             (np.concatenate([one.memory_mb for one in families]), 0, room.memory_mb),
             (rate * mj / 1e3, 0, room.watts),
             (rate * ms / 1e3, 1, room.busy),
-            (self._volume, 2, room.storage_bytes),
+            (self._file_bytes, 2, room.storage_bytes),
         )
         self._limits = [(sums / max(most, _NOTHING), block) for sums, block, most in limits if most is not None]
         self._fits = np.ones(len(self._value), bool)  # cascades that keep each limit if all other families are empty
         for sums, block in self._limits:
             if block != 1:
-                self._fits &= (sums if block == 0 else np.maximum(self._has, self._always) @ sums) <= 1.0
+                self._fits &= (sums if block == 0 else np.maximum(self._uses, self._always) @ sums) <= 1.0
 
-    def alone(self) -> NDArray[np.int64] | None:
+    def best_without_sharing(self) -> NDArray[np.int64] | None:
         """Return each family's best row if all other families are empty; None if a family has none that fits."""
         parts = np.split(np.where(self._fits, self._value - self._slow, -np.inf), self._begins[1:])
         if any(np.isneginf(part).all() for part in parts):
@@ -132,19 +132,19 @@ class _Problem:
 
     def keeps_limits(self, rows: NDArray[np.int64]) -> bool:
         x = np.isin(range(len(self._value)), rows)
-        taken = (x, x, np.maximum(self._always, self._has[rows].max(axis=0)))
+        taken = (x, x, np.maximum(self._always, self._uses[rows].max(axis=0)))
         return all(sums @ taken[block] <= 1.0 for sums, block in self._limits)
 
-    def choice(self, rows: NDArray[np.int64], served: NDArray[np.float64]) -> Selection:
-        places = tuple(int(place) for place in rows - self._begins)
-        return Selection(places, tuple(map(float, served)), float(self._value[rows] @ served))
+    def selection(self, rows: NDArray[np.int64], served: NDArray[np.float64]) -> Selection:
+        indices = tuple(int(index) for index in rows - self._begins)
+        return Selection(indices, tuple(map(float, served)), float(self._value[rows] @ served))
 
-    def solved(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    def solve_program(self) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """Return the chosen rows and their z by HiGHS, None if nothing keeps the limits."""
-        (n, f), families = self._has.shape, np.unique(self._family)
+        (n, f), families = self._uses.shape, np.unique(self._family)
         eye = np.eye(n)
 
-        def over(*blocks: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        def rows_for(*blocks: NDArray[np.float64] | None) -> NDArray[np.float64]:
             """Return rows with these coefficients for x, z and y."""
             height = max(len(block) for block in blocks if block is not None)
             return np.hstack(
@@ -154,10 +154,10 @@ class _Problem:
                 ]
             )
 
-        one_each = over(np.equal(self._family, families[:, None]).astype(float), None, None)
-        limits = [over(*(sums[None] if at == block else None for at in range(3))) for sums, block in self._limits]
-        held = [over((self._has * (self._family == family)[:, None]).T, None, -np.eye(f)) for family in families]
-        volume = TIE * self._volume / max(1.0, self._volume.sum())
+        one_each = rows_for(np.equal(self._family, families[:, None]).astype(float), None, None)
+        limits = [rows_for(*(sums[None] if i == block else None for i in range(3))) for sums, block in self._limits]
+        held = [rows_for((self._uses * (self._family == family)[:, None]).T, None, -np.eye(f)) for family in families]
+        volume = TIE * self._file_bytes / max(1.0, self._file_bytes.sum())
         result = milp(
             _SCALE * np.concatenate([self._slow, -self._value, volume]),
             integrality=np.repeat([1, 0], [n, n + f]),
@@ -166,7 +166,7 @@ class _Problem:
             ),
             constraints=[
                 LinearConstraint(one_each, 1.0, 1.0),
-                LinearConstraint(np.vstack([over(-eye, eye, None), *held]), -np.inf, 0.0),
+                LinearConstraint(np.vstack([rows_for(-eye, eye, None), *held]), -np.inf, 0.0),
                 LinearConstraint(np.vstack(limits), -np.inf, 1.0),
             ],
             options={"mip_rel_gap": 0.0},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -15,16 +14,8 @@ from jetsel.addons.fleet.usage import DeviceLimits, Trial
 from jetsel.calibrate.judge.words import significant
 from jetsel.calibrate.report import Chart, Listing, Section, render_sections
 
-PERIODS = 3.0
 CLOCK_S = 3600.0  # plus two periods: tolerance of a device's clock, since a line waits until it can be sent
 _PERIOD_S = 86_400.0  # of a device that has reported once
-
-
-class Written(NamedTuple):
-    """A plan in the repository, and the storage's time of its upload, in seconds since 1970."""
-
-    plan: Plan
-    written_s: float
 
 
 class DeviceStatus(Struct, frozen=True, kw_only=True):
@@ -52,17 +43,22 @@ class DeviceStatus(Struct, frozen=True, kw_only=True):
 
 
 def statuses(
-    devices: Mapping[str, Device], plans: Mapping[str, Written], now_s: float, periods: float = PERIODS
+    devices: Mapping[str, Device], plans: Mapping[str, tuple[Plan, float]], now_s: float, periods: float = 3.0
 ) -> list[DeviceStatus]:
-    """Return every device that has reported, or has a plan. periods: of silence that count as a fault."""
-    return [
-        _status(name, devices.get(name), plans.get(name), now_s, periods)
-        for name in sorted(devices.keys() | plans.keys())
-    ]
+    """Return the state of every device that has reported, or has a plan.
+
+    plans: each device's plan, and the time of its upload. now_s: both times by the storage's clock, in seconds since
+    1970. periods: number of missed reports that count as a fault.
+    """
+    names = sorted(devices.keys() | plans.keys())
+    return [_status(name, devices.get(name), plans.get(name), now_s, periods) for name in names]
 
 
-def _status(name: str, device: Device | None, plan: Written | None, now_s: float, periods: float) -> DeviceStatus:
-    planned = 0 if plan is None else plan.plan.serial
+def _status(
+    name: str, device: Device | None, written: tuple[Plan, float] | None, now_s: float, periods: float
+) -> DeviceStatus:
+    plan, written_s = written or (None, 0.0)
+    planned = 0 if plan is None else plan.serial
     if device is None:
         return DeviceStatus(device=name, planned=planned, faults=("it has a plan, but never reported",))
     line, period_s = device.line, device.period_s or _PERIOD_S
@@ -81,14 +77,14 @@ def _status(name: str, device: Device | None, plan: Written | None, now_s: float
         watts=line.daemon.watts,
         missing=device.missing,
         dropped=line.dropped,
-        faults=tuple(_faults(device, plan, ahead_s, period_s, now_s, periods)),
+        faults=tuple(_faults(device, plan, written_s, period_s, now_s, periods)),
     )
 
 
 def _faults(
-    device: Device, plan: Written | None, ahead_s: float, period_s: float, now_s: float, periods: float
+    device: Device, plan: Plan | None, written_s: float, period_s: float, now_s: float, periods: float
 ) -> Iterator[str]:
-    line, trial = device.line, device.line.trial
+    line, trial, ahead_s = device.line, device.line.trial, device.line.at_s - device.uploaded_s
     if line.silence is not None:
         yield f"its daemon does not reply: {line.silence}"
     if now_s - device.uploaded_s > periods * period_s:
@@ -102,13 +98,11 @@ def _faults(
     if trial is not None and trial.outcome != "installed" and (plan is not None or trial.outcome != "waiting"):
         yield f"plan {trial.serial} {trial.outcome}: {trial.reason}"
     taken = max(line.plan, 0 if trial is None else trial.serial)
-    if plan is not None and plan.plan.serial > taken and device.uploaded_s > plan.written_s + period_s:
-        yield f"plan {plan.plan.serial} was not installed"
+    if plan is not None and plan.serial > taken and device.uploaded_s > written_s + period_s:
+        yield f"plan {plan.serial} was not installed"
 
 
 MOST_ROWS = 50  # of a table, the worst first, because nobody reads 10,000
-
-Points = list[tuple[float, float]]
 
 
 def render_fleet(
@@ -117,9 +111,7 @@ def render_fleet(
     """Return the page, None if a library for it is missing; see jetsel.calibrate.report."""
     before = [one.before for one in proposals if one.before is not None]
     after = [one.after for one in proposals if one.after is not None]
-    sentences = [
-        f"{len(statuses)} devices, {sum(bool(one.faults) for one in statuses)} of them with a fault.",
-    ]
+    sentences = [f"{len(statuses)} devices, {sum(bool(one.faults) for one in statuses)} of them with a fault."]
     if before:
         sentences.append(
             f"With the current plans, {_mean(before)} of the answers are expected to be right and in time."
@@ -127,16 +119,16 @@ def render_fleet(
     if after:
         changes = sum(one.changes for one in proposals)
         sentences.append(f"With the proposed plans, {_mean(after)}; {changes} devices would change.")
-    for what, figures in (("drift", [one.drift for one in statuses]), ("power", [one.watts for one in statuses])):
+    for title, figures in (("drift", [one.drift for one in statuses]), ("power", [one.watts for one in statuses])):
         if not any(figure is not None for figure in figures):
-            sentences.append(f"No device reports its {what}.")
+            sentences.append(f"No device reports its {title}.")
     faults = {one.device: "; ".join(one.faults) for one in statuses if one.faults}
     sections = [
-        Section("What is expected", _fronts(before, after), [_expected(proposals)]),
+        Section("What is expected", _charts(before, after), [_changes(proposals)]),
         Section("Plans", (), [_outcomes(statuses)]),
-        Section("Drift", (), [_ranked("Median population stability index", statuses, lambda one: one.drift)]),
-        Section("Energy", (), [_ranked("Mean power, W", statuses, lambda one: one.watts)]),
-        Section("What is wrong", (), [_told("Devices", faults), _told("Uploads that were skipped", skipped)]),
+        Section("Drift", (), [_ranking("Median population stability index", statuses, lambda one: one.drift)]),
+        Section("Energy", (), [_ranking("Mean power, W", statuses, lambda one: one.watts)]),
+        Section("What is wrong", (), [_reasons("Devices", faults), _reasons("Uploads that were skipped", skipped)]),
     ]
     with_data = [one for one in sections if one.charts or any(listing.rows for listing in one.listings)]
     return render_sections("jetsel fleet report", "The fleet", sentences, with_data)
@@ -146,26 +138,28 @@ def _mean(expected: Sequence[ExpectedResult]) -> str:
     return f"{100 * sum(one.accuracy for one in expected) / len(expected):.1f} %"
 
 
-def _fronts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
+def _charts(before: Sequence[ExpectedResult], after: Sequence[ExpectedResult]) -> list[Chart]:
     """Return charts of accuracy against time, and against energy if that is known."""
     charts = []
-    for what, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
+    for title, unit, figure in (("time", "ms", lambda one: one.mean_ms), ("energy", "mJ", lambda one: one.energy_mj)):
         series = {"In force": _points(before, figure), "Proposed": _points(after, figure)}
         if any(series.values()):
-            finding = f"Each point is one or more devices whose answers take this {what} on average."
+            finding = f"Each point is one or more devices whose answers take this {title} on average."
             charts.append(
-                Chart(f"Accuracy against {what}", finding, f"Mean {what}, {unit}", "Right and in time, %", series)
+                Chart(f"Accuracy against {title}", finding, f"Mean {title}, {unit}", "Right and in time, %", series)
             )
     return charts
 
 
-def _points(expected: Iterable[ExpectedResult], figure: Callable[[ExpectedResult], float | None]) -> Points:
+def _points(
+    expected: Iterable[ExpectedResult], figure: Callable[[ExpectedResult], float | None]
+) -> list[tuple[float, float]]:
     """Return each distinct point of the devices once."""
     points = {(float(f"{x:.3g}"), round(100 * one.accuracy, 1)) for one in expected if (x := figure(one))}
     return sorted(points)
 
 
-def _expected(proposals: Sequence[Proposal]) -> Listing:
+def _changes(proposals: Sequence[Proposal]) -> Listing:
     changing = sorted((one for one in proposals if one.changes and one.after), key=_gain, reverse=True)
     rows = [
         [
@@ -178,7 +172,7 @@ def _expected(proposals: Sequence[Proposal]) -> Listing:
         for one in changing
     ]
     columns = ["Device", "Now, %", "Proposed, %", "Models", "Limited by"]
-    return _cut("Devices that would change, largest gain first", columns, rows, (3, 4))
+    return _listing("Devices that would change, largest gain first", columns, rows, (3, 4))
 
 
 def _gain(one: Proposal) -> float:
@@ -187,20 +181,21 @@ def _gain(one: Proposal) -> float:
 
 def _outcomes(statuses: Sequence[DeviceStatus]) -> Listing:
     counted = Counter("none told" if one.trial is None else one.trial.outcome for one in statuses)
-    return _cut(
+    return _listing(
         "Outcomes of the newest plans", ["Outcome", "Devices"], [[name, f"{n:,}"] for name, n in counted.items()]
     )
 
 
-def _ranked(what: str, statuses: Sequence[DeviceStatus], figure: Callable[[DeviceStatus], float | None]) -> Listing:
+def _ranking(title: str, statuses: Sequence[DeviceStatus], figure: Callable[[DeviceStatus], float | None]) -> Listing:
     ranked = sorted(((value, one.device) for one in statuses if (value := figure(one)) is not None), reverse=True)
-    return _cut(f"{what}, largest first", ["Device", what], [[name, significant(value)] for value, name in ranked])
+    rows = [[name, significant(value)] for value, name in ranked]
+    return _listing(f"{title}, largest first", ["Device", title], rows)
 
 
-def _told(what: str, reasons: Mapping[str, str]) -> Listing:
-    return _cut(what, ["Name", "Why"], [[name, why] for name, why in sorted(reasons.items())], (1,))
+def _reasons(title: str, reasons: Mapping[str, str]) -> Listing:
+    return _listing(title, ["Name", "Why"], [[name, why] for name, why in sorted(reasons.items())], (1,))
 
 
-def _cut(caption: str, columns: list[str], rows: list[list[str]], text: tuple[int, ...] = ()) -> Listing:
+def _listing(caption: str, columns: list[str], rows: list[list[str]], text: tuple[int, ...] = ()) -> Listing:
     cut = "" if len(rows) <= MOST_ROWS else f": {MOST_ROWS} of {len(rows):,}"
     return Listing(f"{caption}{cut}", columns, rows[:MOST_ROWS], text)

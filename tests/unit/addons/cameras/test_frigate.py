@@ -39,7 +39,7 @@ def api_of(server: FrigateServer) -> FrigateApi:
 )  # fmt: skip
 def test_a_reply_that_cannot_be_read_is_tried_again(frigate: FrigateServer, body: bytes) -> None:
     frigate.answers = {"events": (200, body), "1-a": (200, body)}
-    for call in (lambda: api_of(frigate).newest(["bird"], 9), lambda: api_of(frigate).look_up("1-a")):
+    for call in (lambda: api_of(frigate).list_newest(["bird"], 9), lambda: api_of(frigate).read_object("1-a")):
         with pytest.raises(FrigateError, match="cannot be read") as error:
             call()
         assert error.value.retry
@@ -60,8 +60,8 @@ def test_a_status_that_passes_is_tried_again(frigate: FrigateServer, status: int
 def test_the_newest_objects_of_some_labels_come_first(frigate: FrigateServer) -> None:
     for number, label in enumerate(("bird", "cat", "bird", "bird")):
         frigate.objects[f"{number}-a"] = FrigateObject(f"{number}-a", label, start_time=float(number))
-    assert [one.id for one in api_of(frigate).newest(["bird", "dog"], 2)] == ["3-a", "2-a"]
-    assert api_of(frigate).look_up("9-a") is None
+    assert [one.id for one in api_of(frigate).list_newest(["bird", "dog"], 2)] == ["3-a", "2-a"]
+    assert api_of(frigate).read_object("9-a") is None
 
 
 def test_a_message_of_version_0_18_is_read() -> None:
@@ -89,11 +89,11 @@ class Api:
         self.n_snapshots = 0
         self.meanwhile: Callable[[], None] = lambda: None  # what happens while a snapshot is on its way
 
-    def newest(self, labels: list[str], limit: int) -> list[TrackedObject]:
+    def list_newest(self, labels: list[str], limit: int) -> list[TrackedObject]:
         assert labels == ["bird"]
         return self.listed[:limit]
 
-    def look_up(self, event_id: str) -> TrackedObject | None:
+    def read_object(self, event_id: str) -> TrackedObject | None:
         return self.states.get(event_id)
 
     def snapshot(self, event_id: str) -> bytes:
@@ -128,7 +128,7 @@ class Watched:
         """Ask once about an object, and return it if it is not done."""
         one = self.watch._objects.get(event_id)
         if one is not None:
-            self.watch._step(one)
+            self.watch._process(one)
         return self.watch._objects.get(event_id)
 
     def reasons(self) -> list[str]:

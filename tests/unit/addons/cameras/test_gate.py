@@ -65,12 +65,12 @@ FRAME = np.arange(120 * 160 * 3, dtype=np.uint8).reshape(120, 160, 3)
 
 
 def test_a_region_is_its_share_of_the_frame() -> None:
-    assert np.array_equal(Region("0.5,0.25,0.25,0.5").of(FRAME), FRAME[30:90, 80:120])
-    assert np.array_equal(Region("0,0,1,1").of(FRAME), FRAME)
+    assert np.array_equal(Region("0.5,0.25,0.25,0.5").crop(FRAME), FRAME[30:90, 80:120])
+    assert np.array_equal(Region("0,0,1,1").crop(FRAME), FRAME)
 
 
 def test_a_region_has_a_pixel_at_least() -> None:
-    assert Region("0.999,0.999,0.0001,0.0001").of(FRAME).shape == (1, 1, 3)
+    assert Region("0.999,0.999,0.0001,0.0001").crop(FRAME).shape == (1, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_replay_asks_what_the_live_gate_asks() -> None:
             is_skipped = gate.skips(frame, now_s) and labels.is_settled  # as Watch does
             if not is_skipped:
                 gate.record_answer(5.0, None)
-                labels.see(sees(frame), now_s)
+                labels.add_answer(sees(frame), now_s)
             asked.append(not is_skipped)
         seen = [described(copy, setting.feature) for copy in recorded.copies]
         assert replayed(recorded, Gate(setting, 30.0), seen, 3).asked == asked

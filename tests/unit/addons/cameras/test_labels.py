@@ -10,7 +10,7 @@ from tests.unit.addons.cameras.answers import answer
 
 def test_a_label_holds_once_it_has_stayed_and_says_since_when_and_what_was_before() -> None:
     labels = LabelTracker(3)
-    found = [labels.see(answer(one, 0.5 + i / 10), float(i)) for i, one in enumerate(["cat"] * 4 + ["dog"] * 3)]
+    found = [labels.add_answer(answer(one, 0.5 + i / 10), float(i)) for i, one in enumerate(["cat"] * 4 + ["dog"] * 3)]
     assert [i for i, change in enumerate(found) if change] == [2, 6]
     assert (found[2].answer.probability, found[2].previous, found[2].since_s) == (0.7, None, 0.0)
     assert (found[6].answer.wnid, found[6].previous, found[6].since_s) == ("dog", "cat, a synonym", 4.0)
@@ -19,7 +19,7 @@ def test_a_label_holds_once_it_has_stayed_and_says_since_when_and_what_was_befor
 def test_a_flicker_is_no_change() -> None:
     labels = LabelTracker(2)
     shown = ["cat", "cat", "dog", "cat", "dog", "cow", "dog", "cat"]
-    changes = [labels.see(answer(one), float(i)) for i, one in enumerate(shown)]
+    changes = [labels.add_answer(answer(one), float(i)) for i, one in enumerate(shown)]
     assert [i for i, change in enumerate(changes) if change] == [1]
 
 
@@ -27,7 +27,7 @@ def test_it_is_settled_unless_another_label_is_on_its_way() -> None:
     labels = LabelTracker(2)
     settled = [labels.is_settled]
     for shown in ("cat", "cat", "dog", "cat", "dog", "dog"):
-        labels.see(answer(shown), 0.0)
+        labels.add_answer(answer(shown), 0.0)
         settled.append(labels.is_settled)
     assert settled == [False, False, True, False, True, False, True]
 
@@ -35,11 +35,13 @@ def test_it_is_settled_unless_another_label_is_on_its_way() -> None:
 def test_what_a_promise_does_not_cover_is_one_label_whatever_class_is_likely() -> None:
     labels = LabelTracker(2)
     doubtful = [answer(one, in_doubt=True, wrong_at_most=0.05) for one in ("cat", "dog", "cow")]
-    changes = [labels.see(one, float(i)) for i, one in enumerate(doubtful)]
+    changes = [labels.add_answer(one, float(i)) for i, one in enumerate(doubtful)]
     assert [change is not None for change in changes] == [False, True, False]
     assert reported_label(doubtful[1]) == ("unknown", None)
-    assert labels.see(answer("cow", in_doubt=True), 3.0) is None, "without a promise the fallback's answer counts"
-    change = labels.see(answer("cow", in_doubt=True), 4.0)
+    assert labels.add_answer(answer("cow", in_doubt=True), 3.0) is None, (
+        "without a promise the fallback's answer counts"
+    )
+    change = labels.add_answer(answer("cow", in_doubt=True), 4.0)
     assert (reported_label(change.answer).id, change.previous) == ("cow", "unknown")
 
 

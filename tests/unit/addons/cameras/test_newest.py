@@ -81,8 +81,8 @@ def test_the_newest_frame_is_taken_and_only_once(newest: Newest, camera: Scripte
     camera.show(newest, 1, 2, 3)
     until(lambda: camera.n_retrieved == 3)
     camera.show(newest)
-    assert until(lambda: value(newest.take(10.0))) == 3
-    assert newest.take(0.0) is None
+    assert until(lambda: value(newest.take_frame(10.0))) == 3
+    assert newest.take_frame(0.0) is None
 
 
 def test_a_source_that_goes_away_is_opened_again_after_growing_pauses(
@@ -120,36 +120,36 @@ def test_whatever_a_decoder_raises_the_source_is_away_and_opened_again(
         until(lambda: len(told) == 2)
         assert told[1][0] is False
         assert ("MemoryError" if step == "grab" else "empty") in told[1][1]
-        assert newest.take(0.0) is None
+        assert newest.take_frame(0.0) is None
     camera.show(newest, 3)
     until(lambda: len(told) == 3)
     assert told[2] == (True, "", 0.0)
-    assert until(lambda: value(newest.take(10.0))) == 3
+    assert until(lambda: value(newest.take_frame(10.0))) == 3
 
 
 def test_a_frame_that_is_given_back_is_the_newest_until_another_comes(newest: Newest, camera: Scripted) -> None:
     camera.show(newest, 1)
     for _ in range(2):
-        frame = newest.take(10.0, rest_s=3600.0)
+        frame = newest.take_frame(10.0, rest_s=3600.0)
         assert value(frame) == 1
         assert frame is not None
         newest.give_back(frame)
     camera.show(newest, 2)
     until(lambda: camera.n_retrieved == 2)
     newest.give_back(frame)
-    assert value(newest.take(10.0)) == 2
+    assert value(newest.take_frame(10.0)) == 2
 
 
 def test_the_frames_of_a_source_that_went_away_are_no_news(newest: Newest, camera: Scripted, told: Told) -> None:
     camera.show(newest, 1)
-    frame = newest.take(10.0)
+    frame = newest.take_frame(10.0)
     assert frame is not None
     camera.show(newest, 2)
     camera.steps.put(SourceGoneError("unplugged"))
     until(lambda: len(told) == 2)
-    assert newest.take(0.0) is None
+    assert newest.take_frame(0.0) is None
     newest.give_back(frame)
-    assert newest.take(0.0) is None
+    assert newest.take_frame(0.0) is None
 
 
 def test_a_frame_that_was_being_made_when_another_was_taken_is_dropped(
@@ -166,7 +166,7 @@ def test_a_frame_that_was_being_made_when_another_was_taken_is_dropped(
     monkeypatch.setattr(camera, "retrieve", slowly)
     camera.steps.put(2)
     assert is_made.wait(60)
-    assert newest.take(60, rest_s=3600) is not None
+    assert newest.take_frame(60, rest_s=3600) is not None
     go_on.set()
     camera.show(newest, 3)  # it is read after the second was put, or dropped
-    assert newest.take(0) is None
+    assert newest.take_frame(0) is None

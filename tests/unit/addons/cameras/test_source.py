@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jetsel.addons.cameras.config import Camera
+from jetsel.addons.cameras.config import Camera, MqttSettings
 from jetsel.addons.cameras.settings import broker_of, with_login
 from jetsel.addons.cameras.source import Capture, SourceGoneError, source_of
 from jetsel.base.errors import ConfigError, ImageTooLargeError
@@ -54,14 +54,14 @@ def test_what_cannot_be_watched_is_refused_with_the_repair(
 
 def test_what_may_come_later_is_accepted_until_then(tmp_path: Path) -> None:
     path = tmp_path / "usb"
-    assert source_of(str(path), may_come=True).kind == "file"
+    assert source_of(str(path), may_be_absent=True).kind == "file"
     with pytest.raises(SourceGoneError, match="no such file"):
-        Capture(source_of(str(path), may_come=True), 5.0, threading.Event(), LIMITS)
+        Capture(source_of(str(path), may_be_absent=True), 5.0, threading.Event(), LIMITS)
     path.mkdir()
-    assert source_of(str(path), may_come=True).kind == "folder"
+    assert source_of(str(path), may_be_absent=True).kind == "folder"
     for text in ("rtps://door", "rtsp:/door/stream1", "rtsp//door", "cat.jpg"):  # none of these ever comes
         with pytest.raises(ConfigError):
-            source_of(text, may_come=True)
+            source_of(text, may_be_absent=True)
 
 
 @pytest.fixture
@@ -150,20 +150,23 @@ def test_user_and_password_go_together(tmp_path: Path) -> None:
     ],
 )
 def test_a_broker_is_a_host_and_a_port(text: str, tls: bool, host: str, port: int) -> None:
-    found = broker_of(text, None, None, tls)
+    found = broker_of(MqttSettings(text, tls=tls))
+    assert found is not None
     assert (found.host, found.port, found.tls) == (host, port, tls)
 
 
 @pytest.mark.parametrize("text", ["", "host:", "host:port", "host:0", "host:70000", "::1", "mqtt://host"])
 def test_what_is_no_broker_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match=r"homeassistant\.local"):
-        broker_of(text, None, None, False)
+        broker_of(MqttSettings(text))
 
 
 def test_a_password_is_read_from_a_file_that_not_everybody_may_read(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("secret with blanks \n")
     file.chmod(0o600)
-    assert broker_of("host", "me", file, False).password == "secret with blanks "
+    found = broker_of(MqttSettings("host", "me", str(file)))
+    assert found is not None
+    assert found.password == "secret with blanks "
     with pytest.raises(ConfigError, match="go together"):
-        broker_of("host", "me", None, False)
+        broker_of(MqttSettings("host", "me"))

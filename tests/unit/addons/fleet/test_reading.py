@@ -11,7 +11,7 @@ import pytest
 
 from jetsel.addons.fleet.documents import INDEX, Bundle, Entry, File, Plan, PlannedFamily
 from jetsel.addons.fleet.reading import fetch, read_bundle, read_index, read_plan
-from jetsel.addons.fleet.signing import make_key, opened, public_key, read_key, sign
+from jetsel.addons.fleet.signing import make_key, public_key, read_key, sign, unwrap
 from jetsel.addons.fleet.sources import FolderRepository, HttpRepository, repository_of
 from jetsel.addons.fleet.storage import Storage
 from jetsel.base.errors import ConfigError, RepositoryError
@@ -190,7 +190,7 @@ def test_a_serial_that_no_line_of_usage_can_hold_is_refused(key: Pair) -> None:
     entry = Entry(family="pets", version=1, sha256="0" * 64)
     plan = Plan(device="one", serial=2**53 + 1, families=(PlannedFamily(bundle=entry, models=("small",)),))
     with pytest.raises(RepositoryError, match="serial"):
-        opened(sign(plan, [key.private]), Plan, [key.public], "plan")
+        unwrap(sign(plan, [key.private]), Plan, [key.public], "plan")
 
 
 def test_a_damaged_blob_of_the_right_size_is_published_again(repository: Path, key: Pair) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from jetsel.addons.fleet.agent.canary import Canary
 from jetsel.addons.fleet.agent.installing import Installer, ModelsRefusedError
-from jetsel.addons.fleet.agent.remembered import OnTrial, Remembered, read, write
+from jetsel.addons.fleet.agent.remembered import AgentMemory, OnTrial, read, write
 from jetsel.addons.fleet.agent.round import MOST_LINES, Spool, run_round
 from jetsel.addons.fleet.config import Fleet
 from jetsel.addons.fleet.documents import Entry, Plan, PlannedFamily
@@ -86,7 +86,7 @@ def test_it_is_read_as_it_was_written_and_damage_begins_a_new_series(tmp_path: P
     file = tmp_path / "remembered.json"
     first, second = read(file), read(file)
     assert first.series != second.series
-    known = Remembered(series="ab", sequence=3, judged={"ab": 2}, on_trial=OnTrial(serial=3, before=1, canary={}))
+    known = AgentMemory(series="ab", sequence=3, judged={"ab": 2}, on_trial=OnTrial(serial=3, before=1, canary={}))
     write(file, known)
     assert read(file) == known
     file.write_bytes(file.read_bytes()[:-9])

@@ -12,7 +12,7 @@ from msgspec import structs
 from jetsel.addons.fleet.documents import Entry, Plan, PlannedFamily
 from jetsel.addons.fleet.manager.devices import ServedPlan, read_devices
 from jetsel.addons.fleet.manager.metadata import Metadata
-from jetsel.addons.fleet.manager.status import DeviceStatus, Written, statuses
+from jetsel.addons.fleet.manager.status import DeviceStatus, statuses
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import Trial, Usage
 from jetsel.base.errors import RepositoryError
@@ -183,7 +183,7 @@ def stands(storage: Storage, *lines: Usage, late_s: float = 0.0, planned: int = 
     devices = read_devices(table)
     (device,) = devices.values()
     plan = Plan(device="a", serial=planned or 1, families=FAMILIES)
-    plans = {"a": Written(plan, device.uploaded_s - 600)} if planned else {}
+    plans = {"a": (plan, device.uploaded_s - 600)} if planned else {}
     (found,) = statuses(devices, plans, device.uploaded_s + late_s)
     return found
 

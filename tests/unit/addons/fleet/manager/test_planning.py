@@ -12,7 +12,7 @@ from jetsel.addons.fleet.documents import Plan
 from jetsel.addons.fleet.manager.devices import read_devices
 from jetsel.addons.fleet.manager.metadata import Metadata
 from jetsel.addons.fleet.manager.planning import Planner, Proposal
-from jetsel.addons.fleet.manager.solving import TIE, CascadeOptions, Room, solve
+from jetsel.addons.fleet.manager.solving import TIE, Capacity, CascadeOptions, solve
 from jetsel.addons.fleet.publishing import write_plan
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, Usage
@@ -189,6 +189,6 @@ def test_of_equal_choices_the_smaller_and_faster_is_taken() -> None:
         files=[{"a": 200}, {"b": 100}],
         always={},
     )
-    for room in (Room(), Room(storage_bytes=150.0)):
+    for room in (Capacity(), Capacity(storage_bytes=150.0)):
         chosen = solve([options], room)
         assert chosen.rows == (1,)

@@ -8,7 +8,7 @@ from jetsel.addons.fleet.documents import MAX_SERIAL, ROLLOUT, Entry, Plan, Plan
 from jetsel.addons.fleet.manager.devices import Device, read_devices
 from jetsel.addons.fleet.manager.metadata import Metadata
 from jetsel.addons.fleet.manager.planning import Proposal, read_plans
-from jetsel.addons.fleet.manager.rolling import Rolling, RollOutTolerance, waves_of
+from jetsel.addons.fleet.manager.rolling import RolloutManager, RollOutTolerance, waves_of
 from jetsel.addons.fleet.publishing import write_plan
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import Trial
@@ -38,8 +38,8 @@ class Fleet:
         self.rollout = self.rolling.begin(proposals, self.devices(), "2,100%")
         self.first, self.second, self.third = (one.plan.device for one in self.rollout.devices)
 
-    def manager(self, serials: str) -> Rolling:
-        return Rolling(self.storage, [self.key.private], (), self.folder / serials)
+    def manager(self, serials: str) -> RolloutManager:
+        return RolloutManager(self.storage, [self.key.private], (), self.folder / serials)
 
     def devices(self) -> dict[str, Device]:
         table = Metadata(self.storage)
