@@ -189,9 +189,7 @@ def predict(
 
 
 class Batch(Struct, frozen=True, eq=False):
-    """Runs that a model does together. caller_limiter: counts the engine's callers, this batch included; None: no
-    limit.
-    """
+    """Runs that a model does together. caller_limiter: counts the engine's callers, this batch too; None: no limit."""
 
     queue: ModelQueue
     runs: list[RequestRun]

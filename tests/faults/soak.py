@@ -1,30 +1,20 @@
-"""Mixed requests from sixteen clients, valid, invalid and huge: each is answered once and rightly, memory stays flat.
+"""Mixed requests from many clients, valid, invalid and huge: each is answered once and rightly, memory stays flat."""
 
-python -m tests.faults.soak --requests 200000
-"""
-
-import argparse
 import json
 import random
-import statistics
-import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import zmq
 
-from benchmarks.conditions import conditions
-from benchmarks.report import table
 from tests.processes import Held, held
-from tests.system.daemons import Daemon, Peer, drawn, encoded, serving
+from tests.system.daemons import Daemon, Peer, drawn, encoded
 from tests.unit.image.files import png
 from tests.waiting import LIMIT_S, until
 
 WINDOW = 6  # requests under way of one client
 LOOK_EVERY = 500  # replies between two looks at the daemon's memory
-MOST_GROWTH = 0.02
 REFUSALS_AT_ANY_TIME = frozenset({"busy", "over-limit"})
 
 
@@ -106,15 +96,6 @@ class Soaked:
     held: list[Held] = field(default_factory=list)  # before and after
     took_s: float = 0.0
 
-    @property
-    def tenths_mb(self) -> tuple[float, float]:
-        """The least of the second tenth, since what comes before is warming up, and of the last one.
-
-        The least, since what large photographs hold comes and goes, and has medians of tenths differ by 5 % either way.
-        """
-        size = max(1, len(self.memory_mb) // 10)
-        return min(self.memory_mb[size : 2 * size + 1]), min(self.memory_mb[-size:])
-
 
 class Client(Peer):
     """One client, and what it has under way; None: those whose id cannot be read."""
@@ -182,40 +163,3 @@ def soak(daemon: Daemon, requests: int, clients: int) -> Soaked:
     until(lambda: held(pid).descriptors <= found.held[0].descriptors)
     found.held.append(held(pid))
     return found
-
-
-def main() -> None:
-    """Soak a daemon and print what it showed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
-    parser.add_argument("--requests", type=int, default=200_000)
-    parser.add_argument("--clients", type=int, default=16)
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="jetsel-") as name, serving(Path(name)) as daemon:
-        found = soak(daemon, args.requests, args.clients)
-        peer = Peer(daemon.endpoint)
-        lost = peer.status()["lost_replies"]
-        peer.close()
-        ended = daemon.stop()
-    (before, after), (early_mb, late_mb) = found.held, found.tenths_mb
-    growth = late_mb / early_mb - 1
-    print("\n".join(conditions()))
-    print(f"- {args.clients} clients, {found.took_s:.0f} s, {found.answered / found.took_s:.0f} requests/s\n")
-    rows = [
-        ["requests asked, answered once", f"{found.asked:,}, {found.answered:,}"],
-        ["wrong, doubled or missing; lost replies", f"{len(found.wrong)}; {lost}"],
-        ["resident, least of the second and the last tenth, MB", f"{early_mb:.1f}, {late_mb:.1f}"],
-        ["resident, median of all, MB", f"{statistics.median(found.memory_mb):.1f}"],
-        ["growth", f"{growth:+.2%}"],
-        ["descriptors before, after", f"{before.descriptors}, {after.descriptors}"],
-        ["threads before, after", f"{before.threads}, {after.threads}"],
-        ["exit status after SIGTERM", str(ended)],
-    ]
-    print("\n".join(table(("what", "measured"), rows)))
-    print()
-    print("\n".join(table(("kind: outcome", "requests"), [[k, f"{v:,}"] for k, v in sorted(found.outcomes.items())])))
-    print("\n".join(f"- {line}" for line in found.wrong[:20]))
-    raise SystemExit(bool(found.wrong or ended or growth > MOST_GROWTH or found.asked != found.answered))
-
-
-if __name__ == "__main__":
-    main()

@@ -33,10 +33,10 @@ class Kernel(NamedTuple):
     modules: Path
 
 
-def kernel(cache: Path) -> Kernel:
-    """Return the newest kernel of the Debian release that this machine runs, made in `cache` if it is not there.
+def kernel() -> Kernel:
+    """Return the newest kernel of the Debian release that this machine runs, made if it is not there yet.
 
-    Fetches about 225 MB and keeps about 15. Raises MissingError, with what apt or make said.
+    Fetches about 225 MB and keeps about 15, outside of the tree. Raises MissingError, with what apt or make said.
     """
     missing = [package for command, package in NEEDED.items() if shutil.which(command) is None]
     if missing:
@@ -44,6 +44,7 @@ def kernel(cache: Path) -> Kernel:
     image = _depends("linux-image-amd64", "linux-image-")[0]
     release = image.removeprefix("linux-image-")
     recipe = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]  # made anew when this file changes
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jetsel/kernel"
     folder = cache / f"{release}-{recipe}"
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)

@@ -23,11 +23,9 @@ pytestmark = pytest.mark.slow
 ROOMS_MB = {"large-a": 100.0, "large-b": 100.0, "small-c": 0.007, "tiny-d": 0.001}
 
 
-@pytest.fixture(params=["folder", "s3"])
-def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param == "folder":
-        yield str(tmp_path / "repository")
-        return
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A repository in an object store; the other tests have one in a folder."""
     with bucket(monkeypatch.setenv) as address:
         yield address
 

@@ -1,12 +1,8 @@
 """The daemon's own driver, admission and pace on a virtual clock: what they do under load, to the millisecond."""
 
-from itertools import product
-
 import numpy as np
-import pytest
 
-from benchmarks.arrivals import poisson, stepped
-from benchmarks.oracle import most_in_time
+from benchmarks.arrivals import stepped
 from benchmarks.simulated import Device, Request, Simulation, Times
 from benchmarks.step import steps
 from jetsel.policies.front import Front, Point
@@ -49,17 +45,3 @@ def test_a_step_is_followed_within_a_second_and_without_swings() -> None:
     up, down = steps([request.due_s for request in found], [cost_ms(request) for request in found], 4.0, 3)
     assert max(up.settled_s, down.settled_s) <= 1.0
     assert max(up.turns, down.turns) <= 1
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_oracle_answers_as_many_as_the_best_of_all_choices(seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    due_s, takes_s, limit_s = poisson(2.0, 4.0, chance)[:9], chance.random(9) * 2, 0.3 + chance.random() * 2
-    best = 0
-    for kept in product((False, True), repeat=len(due_s)):
-        end_s, in_time = 0.0, True
-        for at_s, took_s in ((at_s, took_s) for at_s, took_s, keep in zip(due_s, takes_s, kept, strict=False) if keep):
-            end_s = max(end_s, at_s) + took_s
-            in_time &= end_s <= at_s + limit_s
-        best = max(best, sum(kept) * in_time)
-    assert most_in_time(due_s.tolist(), takes_s[: len(due_s)].tolist(), limit_s, 1) == best
