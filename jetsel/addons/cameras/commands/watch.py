@@ -20,7 +20,7 @@ from msgspec import structs
 from jetsel.addons.cameras.config import SECTIONS, Camera, MqttSettings
 from jetsel.base.errors import ConfigError, JetselError
 from jetsel.base.notify import Notifier
-from jetsel.cli.gateway import needs
+from jetsel.cli.gateway import missing_library
 from jetsel.cli.options import ConfigFile, Endpoint, print_json, served_models
 from jetsel.site import config_file
 
@@ -148,7 +148,7 @@ def run(
         from jetsel.addons.cameras.settings import ONLY, WatchContext, broker_of
         from jetsel.addons.cameras.source import source_of
     except ModuleNotFoundError as missing:
-        raise needs("jetsel watch", missing) from None
+        raise missing_library("jetsel watch", missing) from None
     if source is None:
         _watch_configured(config_file.locate(config), endpoint)
         return
