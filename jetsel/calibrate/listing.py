@@ -39,14 +39,14 @@ def _entries(folder: Path) -> list[tuple[Path | LeftOut, bool]]:
     """Return the entries of a folder, by name, each with whether it is a folder or a link to one."""
     try:
         with os.scandir(folder) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
+            sorted_entries = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise BadImageError(f"{folder}: cannot be read: {error.strerror}; give your user access to it") from None
-    kinds = [(folder / one.name, os.path.isdir(one)) for one in listed]  # noqa: PTH112  # Path's raises errors
-    return [(usable(path, is_folder=is_folder), is_folder) for path, is_folder in kinds]
+    paths = [(folder / entry.name, os.path.isdir(entry)) for entry in sorted_entries]  # noqa: PTH112  # Path's raises errors
+    return [(path_if_usable(path, is_folder=is_folder), is_folder) for path, is_folder in paths]
 
 
-def usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
+def path_if_usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
     """Return the path, or LeftOut with the reason if its name shows that it is no image or folder of images."""
     if printable(path) != path:
         return LeftOut(printable(path), "unreadable: its name is not UTF-8; rename it")
@@ -70,7 +70,7 @@ def left_out_lines(left_out: Iterable[tuple[Path | str, str]]) -> list[str]:
         kind, _, particulars = reason.partition(": ")
         files.setdefault(kind, []).append(f"  {path}: {particulars}")
     lines = []
-    for kind, listed in sorted(files.items(), key=lambda item: -len(item[1])):
-        lines += [f"left out: {len(listed)} {kind}", *listed[:MOST_NAMED]]
-        lines += [f"  and {len(listed) - MOST_NAMED} more"] if len(listed) > MOST_NAMED else []
+    for kind, file_lines in sorted(files.items(), key=lambda item: -len(item[1])):
+        lines += [f"left out: {len(file_lines)} {kind}", *file_lines[:MOST_NAMED]]
+        lines += [f"  and {len(file_lines) - MOST_NAMED} more"] if len(file_lines) > MOST_NAMED else []
     return lines

@@ -18,7 +18,7 @@ from jetsel.premodel.paths import PRICES, PathTable, means_near
 
 KS = (31, 101, 301, 601)
 LARGEST_SHARE = 0.7  # of the training images; a larger k would average over nearly all of them
-SURE = 0.05  # probability of offering a chain that adds nothing
+MOST_FALSE_OFFERS = 0.05  # probability of offering a chain that adds nothing
 
 
 @dataclass(frozen=True)
@@ -29,38 +29,38 @@ class Reading:
     k: int = 0
 
 
-def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedPoint]:
+def try_readings(learned: LearnedPaths, held_out: Table) -> dict[Reading, TriedPoint]:
     """Return the results of each reading on held-out images, at each of PRICES."""
-    train_table, paths = learned.table, PathTable.of(learned.table.paths, held.outputs)
-    cost, prices = train_table.cost(held.costs), PRICES / held.costs.max()
-    everywhere = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
-    outcomes = {Reading(): _at_prices(paths, *everywhere, prices)}
+    train_table, paths = learned.table, PathTable.of(learned.table.paths, held_out.outputs)
+    cost, prices = train_table.cost(held_out.costs), PRICES / held_out.costs.max()
+    overall_means = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
+    outcomes = {Reading(): _choose_at_prices(paths, *overall_means, prices)}
     ks = [k for k in KS if k <= LARGEST_SHARE * len(train_table.right)]
     for names in _feature_sets(learned) if ks else ():
         scaling = fit_scaling(learned.of(names))
         cached = Neighbours(scaling.apply(learned.of(names)))
-        near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
-        for k, (right, spent) in zip(ks, means_near(train_table.right, cost, near, ks), strict=True):
-            outcomes[Reading(names, k)] = _at_prices(paths, right, spent, prices)
+        neighbour_rows, _ = cached.nearest_many(scaling.apply(held_out.of(names)), ks[-1])
+        for k, (accuracy, mean_cost) in zip(ks, means_near(train_table.right, cost, neighbour_rows, ks), strict=True):
+            outcomes[Reading(names, k)] = _choose_at_prices(paths, accuracy, mean_cost, prices)
     return outcomes
 
 
 def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
     """Return the sets of features to try, without features that are constant over all images."""
-    varies = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
+    varying = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
     sets = (SIZE, KINDS, (*PAPER_SEVEN, *SIZE), learned.feature_names)
-    return [names for one in sets if (names := tuple(name for name in one if name in varies))]
+    return [names for feature_set in sets if (names := tuple(name for name in feature_set if name in varying))]
 
 
-def _at_prices(
-    paths: PathTable, chances: NDArray[np.floating], costs: NDArray[np.floating], prices: NDArray[np.float64]
+def _choose_at_prices(
+    paths: PathTable, accuracies: NDArray[np.floating], costs: NDArray[np.floating], prices: NDArray[np.float64]
 ) -> TriedPoint:
     """Return the result of the `worthiest` path for each image and price. chances, costs: (n, P), or (1, P) for all."""
-    rows = np.arange(len(paths.right))
-    chosen = [np.broadcast_to(worthiest(chances, costs, price), rows.shape) for price in prices]
+    image_rows = np.arange(len(paths.right))
+    chosen = [np.broadcast_to(worthiest(accuracies, costs, price), image_rows.shape) for price in prices]
     return TriedPoint(
-        np.stack([paths.right[rows, one] for one in chosen], axis=1),
-        np.stack([paths.ran[rows, one] for one in chosen], axis=1),
+        np.stack([paths.right[image_rows, path_indices] for path_indices in chosen], axis=1),
+        np.stack([paths.ran[image_rows, path_indices] for path_indices in chosen], axis=1),
     )
 
 
@@ -94,18 +94,20 @@ def choose_reading(
     prices = PRICES / costs.max()
     mean_cost = (base.ran @ costs).mean(axis=0)
     competing = (mean_cost > costs.min()) & (mean_cost < costs.max())
-    at = competing if competing.any() else np.ones(len(prices), bool)
+    counted = competing if competing.any() else np.ones(len(prices), bool)
     lifts = []
-    for reading, one in tried.items():
+    for reading, point in tried.items():
         if not reading.k:
             continue
-        gain = one.correct[:, at].astype(float) - base.correct[:, at]
-        gain -= prices[at] * (one.ran[:, at] @ costs - base.ran[:, at] @ costs + features_cost[reading])
-        each = gain.mean(axis=1)
-        error = max(standard_error(each, groups), 1 / len(each))
-        lifts.append((float(each.mean()), error, reading))
+        gain = point.correct[:, counted].astype(float) - base.correct[:, counted]
+        gain -= prices[counted] * (
+            point.ran[:, counted] @ costs - base.ran[:, counted] @ costs + features_cost[reading]
+        )
+        gain_per_image = gain.mean(axis=1)
+        error = max(standard_error(gain_per_image, groups), 1 / len(gain_per_image))
+        lifts.append((float(gain_per_image.mean()), error, reading))
     if not lifts:
         return None
-    best, error, reading = max(lifts, key=lambda one: one[0])
-    sure = NormalDist().inv_cdf(1 - SURE / len(lifts))
-    return Lift(reading, 100 * best, 100 * error, best > sure * error)
+    largest_gain, error, reading = max(lifts, key=lambda point: point[0])
+    required_errors = NormalDist().inv_cdf(1 - MOST_FALSE_OFFERS / len(lifts))
+    return Lift(reading, 100 * largest_gain, 100 * error, largest_gain > required_errors * error)

@@ -106,18 +106,18 @@ def premodel_in_words(chain: FittedChain) -> str:
         f"points, compared with one path for all images at equal cost (standard error {lift.error_points:.1f}); "
         f"features and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
-    chance = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
-    install = "" if chain.offered else "; --policy chain installs it all the same"
+    chance_note = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
+    install_hint = "" if chain.offered else "; --policy chain installs it all the same"
     kinds = "".join(
         f" {100 * kind.share:.0f} % of the images are {kind.look}: these go to {kind.model} first."
         for kind in chain.kinds
     )
-    rest = 1 - sum(kind.share for kind in chain.kinds)
-    if chain.kinds and rest >= 0.005:
-        kinds += f" The other {100 * rest:.0f} % go to other models first; no single feature describes them."
-    return f"The premodel: {adds}{chance}{install}.{kinds}"
+    other_share = 1 - sum(kind.share for kind in chain.kinds)
+    if chain.kinds and other_share >= 0.005:
+        kinds += f" The other {100 * other_share:.0f} % go to other models first; no single feature describes them."
+    return f"The premodel: {adds}{chance_note}{install_hint}.{kinds}"
 
 
-def score(labels_from: str | None) -> str:
+def metric_name(labels_from: str | None) -> str:
     """Return the name of the metric: accuracy, or agreement with the model whose answers replace labels."""
     return "Accuracy" if labels_from is None else "Agreement"

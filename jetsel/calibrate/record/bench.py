@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.calibrate.record.conditions import NOISY_SHARE, NoiseMonitor, TimingPlan, noise
+from jetsel.calibrate.record.conditions import NOISY_SHARE, NoiseMonitor, TimingPlan, describe_noise
 from jetsel.calibrate.record.contents import drawn_order
-from jetsel.calibrate.record.cuts import Shown, read_shown
+from jetsel.calibrate.record.cuts import CutImage, read_cut
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine, Output
@@ -59,7 +59,7 @@ class RecordOptions:
     energy: EnergyPlan = field(default_factory=EnergyPlan)
     sysfs: str = "/sys"
     features_px: int = WORKING_PX
-    kept: frozenset[str] = frozenset()
+    always_recorded: frozenset[str] = frozenset()
     unproven: frozenset[str] = frozenset()
 
 
@@ -72,10 +72,10 @@ class Bench:
     engines: Mapping[str, Engine]
     options: RecordOptions
     conditions: int
-    watch: NoiseMonitor
+    monitor: NoiseMonitor
     observer: Observer
 
-    def photographs(self, count: int) -> list[tuple[int, str, str]]:
+    def sample_images(self, count: int) -> list[tuple[int, str, str]]:
         """Return id, path and cut of up to `count` random images of this run that every model has answered.
 
         The order is `drawn_order`, so most of the images stay the same when images are added.
@@ -87,35 +87,37 @@ class Bench:
         ).fetchall()
         return [row[:3] for row in sorted(rows, key=lambda row: drawn_order(row[3]))[:count]]
 
-    def shown(self, chosen: Sequence[tuple[int, str, str, Missing]]) -> Iterator[tuple[int, Shown, Missing, bool]]:
+    def read_images(
+        self, chosen: Sequence[tuple[int, str, str, Missing]]
+    ) -> Iterator[tuple[int, CutImage, Missing, bool]]:
         """Yield the images that can still be read, after warming up all models, and whether a model runs on a GPU.
 
         chosen: id, path, cut, and what is missing. Files that are gone or damaged are skipped; a later run tries them
         again.
         """
         on_gpu: bool | None = None
-        for photograph, path, cut, missing in chosen:
+        for image_id, path, cut, missing in chosen:
             try:
-                shown = read_shown(path, cut, self.options.limits, self.family.decode_px)
+                prepared = read_cut(path, cut, self.options.limits, self.family.decode_px)
             except (OSError, BadImageError, ImageTooLargeError):
                 continue
             if on_gpu is None:  # only engines on a GPU report device_ms
-                outputs = [self.run(name, shown) for name in self.engines for _ in range(_WARM_UPS)]
+                outputs = [self.run(name, prepared) for name in self.engines for _ in range(_WARM_UPS)]
                 on_gpu = any(output.device_ms is not None for output in outputs)
-            yield photograph, shown, missing, on_gpu
+            yield image_id, prepared, missing, on_gpu
 
-    def run(self, name: str, shown: Shown) -> Output:
+    def run(self, name: str, prepared: CutImage) -> Output:
         """Preprocess the image and run one model, as a request does, and return the output."""
         spec = next(model.manifest.input for model in self.family.models if model.manifest.name == name)
-        return self.engines[name].infer(image.model_input(shown.photograph, spec))
+        return self.engines[name].infer(image.model_input(prepared.photograph, spec))
 
-    def extract(self, shown: Shown) -> object:
+    def extract(self, prepared: CutImage) -> object:
         """Extract all features as for a request. Callers measure the time or energy, and ignore the result."""
-        return shown.extract(self.options.limits, self.options.features_px)
+        return prepared.extract(self.options.limits, self.options.features_px)
 
     def check_machine(self, on_gpu: bool) -> None:
         """Check the machine under load, and store the reasons why this run's times and energies are unreliable."""
-        self.watch.look(gpu=on_gpu)
+        self.monitor.look(gpu=on_gpu)
         execute = self.store.connection.execute
         times_ms: dict[str, list[float]] = {}
         for name, median_ms in execute(
@@ -123,7 +125,7 @@ class Bench:
             (self.conditions,),
         ):
             times_ms.setdefault(name, []).append(median_ms)
-        reasons = [reason for reason in (self.watch.reason(), self.options.opened.changes, noise(times_ms)) if reason]
+        reasons = [self.monitor.reason(), self.options.opened.changes, describe_noise(times_ms)]
         count, unsettled = execute(
             "SELECT COUNT(*), TOTAL(scatter_mj >= ? * mean_mj) FROM energies WHERE conditions = ?",
             (NOISY_SHARE, self.conditions),
@@ -131,5 +133,7 @@ class Bench:
         if unsettled > _UNSETTLED_SHARE * count:
             settled = f"did not settle within {100 * NOISY_SHARE:g} %"
             reasons.append(f"{100 * unsettled / count:.0f} % of the energies {settled}")
-        execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
+        execute(
+            "UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(filter(None, reasons)) or None, self.conditions)
+        )
         self.store.commit_when_due()

@@ -59,15 +59,15 @@ def gather(sysfs: Path | str = "/sys") -> Conditions:
     return Conditions(
         board=facts.board,
         power_mode=facts.power_mode,
-        cpu_clock=_cpu_clock(facts.cpu_clocks),
-        gpu_clock=_gpu_clock(facts.gpu_clocks),
-        versions=versions | {name: _version(name) for name in LIBRARIES},
+        cpu_clock=_describe_cpu_clock(facts.cpu_clocks),
+        gpu_clock=_describe_gpu_clock(facts.gpu_clocks),
+        versions=versions | {name: _library_version(name) for name in LIBRARIES},
         load=os.getloadavg(),
         started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     )
 
 
-def _cpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
+def _describe_cpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     if clocks.value is None:
         return Fact(None, clocks.reason)
     governor = clocks.value[0].governor
@@ -75,14 +75,14 @@ def _cpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     return Fact(f"up to {highest_mhz:.0f} MHz" + (f", {governor}" if governor else ""))
 
 
-def _gpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
+def _describe_gpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     if clocks.value is None:
         return Fact(None, clocks.reason)
     clock = clocks.value[0]
     return Fact(f"{clock.now_mhz:.0f} of {clock.highest_mhz:.0f} MHz")
 
 
-def _version(name: str) -> Fact:
+def _library_version(name: str) -> Fact:
     try:
         return Fact(importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
@@ -115,30 +115,30 @@ class NoiseMonitor:
     def look(self, gpu: bool = False) -> None:
         """Check clocks and temperatures. Call it while a timed run keeps a core busy. gpu: whether it uses the GPU."""
         gpus = clocks.gpu(self._sysfs).value if gpu else None
-        for name, read in (("CPU", clocks.cpu(self._sysfs).value), ("GPU", gpus)):
-            if read:  # idle cores slow down, so the fastest core is the busy one
-                share = max(clock.share for clock in read)
+        for name, readings in (("CPU", clocks.cpu(self._sysfs).value), ("GPU", gpus)):
+            if readings:  # idle cores slow down, so the fastest core is the busy one
+                share = max(clock.share for clock in readings)
                 self._lowest[name] = min(share, self._lowest.get(name, share))
         self._hot = self._hot or next(iter(throttling.hot(self._sysfs)), None)
 
-    def reason(self) -> str | None:
+    def reasons(self) -> str | None:
         """Return why times since the start are unreliable, None if nothing was found."""
-        reason = self._shares_reason()
-        reason += [
+        reasons = self._shares_reason()
+        reasons += [
             f"the {name} ran at {100 * share:.0f} % of its highest clock"
             for name, share in self._lowest.items()
             if share < CLOCK_SHARE
         ]
-        reason += [self._hot] if self._hot else []
-        return "; ".join(reason) or None
+        reasons += [self._hot] if self._hot else []
+        return "; ".join(reasons) or None
 
     def _shares_reason(self) -> list[str]:
-        began, own_began, then = self._at_start
+        began, own_began, at_start = self._at_start
         now, elapsed = processor(self._root), self._now() - began
-        if now is None or then is None or elapsed <= 0:
+        if now is None or at_start is None or elapsed <= 0:
             return []
-        others = (now.busy_s - then.busy_s - (self._own_s() - own_began)) / elapsed
-        stolen, cores = (now.stolen_s - then.stolen_s) / elapsed, now.cores
+        others = (now.busy_s - at_start.busy_s - (self._own_s() - own_began)) / elapsed
+        stolen, cores = (now.stolen_s - at_start.stolen_s) / elapsed, now.cores
         reasons = []
         if others > OTHERS_SHARE * cores:
             reasons.append(f"other processes took {others:.2f} of {cores} cores")
@@ -180,7 +180,7 @@ def run_by_turns(
     times_ms: dict[str, list[float]] = {name: [] for name in runs}
     began_s = now()
     for done in range(rounds):
-        if least is not None and done >= least and (now() - began_s >= budget_s or noise(times_ms) is None):
+        if least is not None and done >= least and (now() - began_s >= budget_s or describe_noise(times_ms) is None):
             break
         for name, run in runs.items():
             start_s = now()
@@ -189,7 +189,7 @@ def run_by_turns(
     return times_ms
 
 
-def half_interval(values: Sequence[float]) -> float:
+def half_interval_of_median(values: Sequence[float]) -> float:
     """Return half the 95 % interval of the median, by the median absolute deviation; infinite below two values."""
     if len(values) < 2:
         return math.inf
@@ -198,9 +198,9 @@ def half_interval(values: Sequence[float]) -> float:
     return 1.96 * MEDIAN_TO_MEAN * deviation / math.sqrt(len(values))
 
 
-def noise(times_ms: Mapping[str, Sequence[float]]) -> str | None:
+def describe_noise(times_ms: Mapping[str, Sequence[float]]) -> str | None:
     """Return, in words, the error of the least certain time; None if all times are known to NOISY_SHARE."""
-    shares = {name: half_interval(values) / statistics.median(values) for name, values in times_ms.items()}
+    shares = {name: half_interval_of_median(values) / statistics.median(values) for name, values in times_ms.items()}
     worst = max(shares, key=shares.__getitem__, default=None)
     if worst is None or shares[worst] < NOISY_SHARE:
         return None

@@ -43,7 +43,7 @@ class TooSmallError(BadImageError):
     """The image is not larger than the requested reduced copy."""
 
 
-class Shown(NamedTuple):
+class CutImage(NamedTuple):
     """An image as models get it. data: the file's content, None for a part of it. whole: the whole image, decoded."""
 
     photograph: image.Photograph
@@ -52,28 +52,28 @@ class Shown(NamedTuple):
 
     def extract(self, limits: image.Limits, features_px: int, names: Sequence[str] = NAMES) -> NDArray[np.float32]:
         """Extract features as the daemon does; the image is decoded again if features need more pixels than models."""
-        view = self.photograph if self.data is None else image.of_area(self.photograph, self.data, limits, features_px)
-        return extract(view.bgr, names, features_px, (self.photograph.width_px, self.photograph.height_px))
+        area = self.photograph if self.data is None else image.of_area(self.photograph, self.data, limits, features_px)
+        return extract(area.bgr, names, features_px, (self.photograph.width_px, self.photograph.height_px))
 
 
-def show(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> Shown:
+def decode_cut(data: bytes, cut: Cut, limits: image.Limits, decode_px: int) -> CutImage:
     """Decode an image and cut it as the daemon does. decode_px: see `image.decode`.
 
     Raises BadImageError, ImageTooLargeError, or TooSmallError if a reduced copy would not be smaller.
     """
     whole = image.decode(data, limits, decode_px if cut == WHOLE else limits.max_pixels)
     if cut.box is not None:
-        return Shown(image.crop(whole, cut.box, "shares"), None, whole)
+        return CutImage(image.crop(whole, cut.box, "shares"), None, whole)
     if cut.shorter_px is None:
-        return Shown(whole, data, whole)
+        return CutImage(whole, data, whole)
     if min(whole.width_px, whole.height_px) <= cut.shorter_px:
         raise TooSmallError(f"too small: its shorter side is not above {cut.shorter_px} pixels")
     width_px, height_px = image.smaller_size(whole.width_px, whole.height_px, cut.shorter_px)
     bgr = np.asarray(cv2.resize(whole.bgr, (width_px, height_px), interpolation=cv2.INTER_AREA), np.uint8)
-    return Shown(image.Photograph(bgr, width_px, height_px), None, whole)
+    return CutImage(image.Photograph(bgr, width_px, height_px), None, whole)
 
 
-def box_of(cells: Sequence[str], where: str) -> Cut:
+def parse_box(cells: Sequence[str], location: str) -> Cut:
     """Return the cut of a box, given its left, top, right and bottom in shares. where: the CSV and its line.
 
     Raises CalibrationError for an invalid box.
@@ -84,12 +84,12 @@ def box_of(cells: Sequence[str], where: str) -> Cut:
         left, top, right, bottom = np.nan, np.nan, np.nan, np.nan
     if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
         raise CalibrationError(
-            f"{where}: {','.join(cells)} is no box: write left,top,right,bottom in shares of the image, from 0 to 1"
+            f"{location}: {','.join(cells)} is no box: write left,top,right,bottom in shares of the image, from 0 to 1"
         )
     return Cut(None, (left, top, right - left, bottom - top))
 
 
-def read_shown(path: str, text: str, limits: image.Limits, decode_px: int) -> Shown:
+def read_cut(path: str, cut_text: str, limits: image.Limits, decode_px: int) -> CutImage:
     """Read a recorded image again. text: see `Cut.text`. Raises OSError, ValueError, and the errors of `show`."""
-    cut = msgspec.json.decode(text, type=Cut) if text else WHOLE
-    return show(image.read_file(Path(path), limits), cut, limits, decode_px)
+    cut = msgspec.json.decode(cut_text, type=Cut) if cut_text else WHOLE
+    return decode_cut(image.read_file(Path(path), limits), cut, limits, decode_px)

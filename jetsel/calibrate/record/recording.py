@@ -24,10 +24,10 @@ from jetsel.runtime.model_queue import predict
 Objective = Literal["time", "energy"]
 """The cost to minimize, by which models are ordered."""
 
-SMALLER = (0.5, 0.75)  # limits between the kinds of size, as shares of the largest input's side
+CATEGORY_LIMITS = (0.5, 0.75)  # limits between the kinds of size, as shares of the largest input's side
 
 
-def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.int64]:
+def size_categories(features: NDArray[np.float32], decode_px: int) -> NDArray[np.int64]:
     """Return each image's kind: shorter side below half of the largest input (0), below three quarters (1), others (2).
 
     features: (n, features), all of the table; width and height are log2 of pixels. decode_px: the side of the largest
@@ -35,7 +35,7 @@ def kinds_of_size(features: NDArray[np.float32], decode_px: int) -> NDArray[np.i
     the kinds: `Goal.cheapest_as_accurate` tests the accuracy within each kind.
     """
     width, height = (features[:, NAMES.index(name)] for name in ("width", "height"))
-    return np.searchsorted(np.log2(decode_px * np.array(SMALLER)), np.minimum(width, height), side="right")
+    return np.searchsorted(np.log2(decode_px * np.array(CATEGORY_LIMITS)), np.minimum(width, height), side="right")
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class Recording:
             costs_ms=answers.costs_ms,
             groups=answers.groups,
             is_scaled=True,
-            sizes=kinds_of_size(answers.features, decode_px),
+            sizes=size_categories(answers.features, decode_px),
         )
 
-    def condensed(
+    def condense_answers(
         self, temperatures: Mapping[str, float], identities: Mapping[str, str] = MappingProxyType({})
     ) -> bytes:
         """Return the content of ANSWERS, the file that ships with a calibration: see `condense`."""
@@ -119,13 +119,13 @@ class Recording:
         """The most accurate model; the cheapest wins a tie."""
         return self.models[int(np.lexsort((self.costs(), -self.right.mean(axis=0)))[0])]
 
-    def features_of(self, photograph: int, names: tuple[str, ...]) -> NDArray[np.float32]:
+    def features_of(self, row: int, names: tuple[str, ...]) -> NDArray[np.float32]:
         """Return the named features of one image, (len(names),) float32, in the order of the names."""
-        return self.features[photograph, [self.feature_names.index(name) for name in names]]
+        return self.features[row, [self.feature_names.index(name) for name in names]]
 
-    def path(self, photograph: int) -> str:
+    def path(self, row: int) -> str:
         """Return the path of an image, or its number if paths are unknown."""
-        return self.paths[photograph] if self.paths else f"image {photograph}"
+        return self.paths[row] if self.paths else f"image {row}"
 
     def feature(self, name: str) -> NDArray[np.float32]:
         """Return one feature of every image, (n,)."""
@@ -134,14 +134,14 @@ class Recording:
     @cached_property
     def right(self) -> NDArray[np.bool_]:
         """Which model's first answer is the true class on which image, (n, m)."""
-        return self.among(1)
+        return self.is_among_best(1)
 
-    def among(self, first: int) -> NDArray[np.bool_]:
+    def is_among_best(self, n_best: int) -> NDArray[np.bool_]:
         """Return whether the true class is among each model's `first` best answers, (n, m).
 
         The lower class number wins ties of logits, as in the daemon's answers.
         """
-        return np.stack([is_right(logits, self.classes, first) for logits in self.logits], axis=1)
+        return np.stack([is_right(logits, self.classes, n_best) for logits in self.logits], axis=1)
 
     def confidences(self, temperatures: Mapping[str, float]) -> NDArray[np.float32]:
         """Return each model's confidence on each image, (n, m) float32, by the same formula as the daemon's."""
@@ -150,11 +150,11 @@ class Recording:
         confidences: NDArray[np.float32] = np.exp(np.stack(columns, axis=1))
         return confidences
 
-    def prediction(self, model: str, photograph: int, temperature: float) -> Prediction:
+    def prediction(self, model: str, row: int, temperature: float) -> Prediction:
         """Return the model's prediction for one image, as the daemon passes it to a policy."""
-        logits = self.logits[self.models.index(model), photograph].astype(np.float32)
-        cheapest = model == self.models[0] and self.embeddings is not None
-        embedding = self.embeddings[photograph].astype(np.float32) if cheapest and self.embeddings is not None else None
+        logits = self.logits[self.models.index(model), row].astype(np.float32)
+        has_embedding = model == self.models[0] and self.embeddings is not None
+        embedding = self.embeddings[row].astype(np.float32) if has_embedding and self.embeddings is not None else None
         return predict(model, logits, temperature, embedding)
 
     def table(self, temperatures: Mapping[str, float]) -> Table:

@@ -15,7 +15,7 @@ from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 
-LEAST_OF_A_KIND = 100  # images: a kind with fewer is not tested for its own loss of accuracy
+LEAST_IN_CATEGORY = 100  # images: a kind with fewer is not tested for its own loss of accuracy
 
 TimeFeatures = Callable[[tuple[str, ...]], float]
 """Names of features -> milliseconds to extract them from one image; repeated calls return the same value."""
@@ -35,7 +35,7 @@ class Replayed:
     models_ms: float
     choice_ms: float
     score: float | None
-    first: tuple[float, float] | None
+    after_first: tuple[float, float] | None
 
 
 def replay(
@@ -52,23 +52,23 @@ def replay(
     models_ms = choice_ms = 0.0
     predictions: tuple[Prediction, ...] | None = None
     replies: list[Prediction] = []
-    first: tuple[float, float] | None = None
+    after_first: tuple[float, float] | None = None
     while True:
         began = time.perf_counter()
-        moved = _move(steps, predictions)
+        step = _resume(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
-        if not isinstance(moved, Run):
-            score = None if moved is None else float(log_odds(moved.prediction.confidence))
-            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, first)
+        if not isinstance(step, Run):
+            score = None if step is None else float(log_odds(step.prediction.confidence))
+            return Replayed(step, tuple(ran), models_ms, choice_ms, score, after_first)
         if replies and isinstance(policy, Cascade):
-            first = float(log_odds(policy.answer(replies).confidence)), models_ms
-        ran += moved.models
-        models_ms += sum(recording.costs_ms[model] for model in moved.models)
-        predictions = tuple(recording.prediction(model, row, temperatures[model]) for model in moved.models)
+            after_first = float(log_odds(policy.answer(replies).confidence)), models_ms
+        ran += step.models
+        models_ms += sum(recording.costs_ms[model] for model in step.models)
+        predictions = tuple(recording.prediction(model, row, temperatures[model]) for model in step.models)
         replies += predictions
 
 
-def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Decision | None:
+def _resume(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Decision | None:
     """Resume the policy, and return the models that it requests, its decision, or None if it refused."""
     try:
         return next(steps) if predictions is None else steps.send(predictions)
@@ -94,9 +94,9 @@ class Scores:
     @classmethod
     def of(cls, replayed: Sequence[Replayed]) -> Scores:
         """Return the scores of replayed images."""
-        firsts = [one.first or (np.nan, 0.0) for one in replayed]
-        final = np.array([np.nan if one.score is None else one.score for one in replayed])
-        return cls(final, np.array([first for first, _ in firsts]), np.array([spent_ms for _, spent_ms in firsts]))
+        after_first = [image.after_first or (np.nan, 0.0) for image in replayed]
+        final = np.array([np.nan if image.score is None else image.score for image in replayed])
+        return cls(final, np.array([score for score, _ in after_first]), np.array([ms for _, ms in after_first]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +159,12 @@ class Outcomes:
             None if self.sizes is None else self.sizes[rows],
         )
 
-    def kinds(self) -> list[NDArray[np.bool_]]:
+    def size_masks(self) -> list[NDArray[np.bool_]]:
         """Return one mask, (n,), for each kind of size that has at least LEAST_OF_A_KIND images."""
         if self.sizes is None:
             return []
-        parts = [self.sizes == kind for kind in np.unique(self.sizes)]
-        return [part for part in parts if LEAST_OF_A_KIND <= part.sum() < len(part)]
+        masks = [self.sizes == category for category in np.unique(self.sizes)]
+        return [mask for mask in masks if LEAST_IN_CATEGORY <= mask.sum() < len(mask)]
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
         """Return time or energy of each image, (n,). `calibrate` ensures that energy was measured if it is needed."""
@@ -197,19 +197,19 @@ def replay_each(
     pairs = zip(policies, rows, strict=True)
     replayed = [replay(policy, recording, row, temperatures, fallback) for policy, row in pairs]
     answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)
-    for place, (one, row) in enumerate(zip(replayed, rows, strict=True)):
-        if one.decision is not None:
-            odds, true = one.decision.prediction.probabilities, int(recording.classes[row])
-            answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
-            above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
-            is_top5[place] = above < 5
+    for index, (image, row) in enumerate(zip(replayed, rows, strict=True)):
+        if image.decision is not None:
+            odds, true = image.decision.prediction.probabilities, int(recording.classes[row])
+            answered[index], in_doubt[index] = int(odds.argmax()), image.decision.in_doubt
+            ranked_above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
+            is_top5[index] = ranked_above < 5
     return PolicyReplay(
         answered,
         is_top5,
-        models_ms=np.array([one.models_ms for one in replayed]),
-        ran=np.array([[model in one.ran for model in recording.models] for one in replayed]),
+        models_ms=np.array([image.models_ms for image in replayed]),
+        ran=np.array([[model in image.ran for model in recording.models] for image in replayed]),
         in_doubt=in_doubt,
-        choice_ms=float(np.median([one.choice_ms for one in replayed])),
+        choice_ms=float(np.median([image.choice_ms for image in replayed])),
         features=tuple(policies[0].features),
         scores=Scores.of(replayed),
     )

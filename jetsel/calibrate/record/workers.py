@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeVar
 
 from jetsel.calibrate.record.database import Store
 
-Tell = Callable[[str, int, int], None]
+Reporter = Callable[[str, int, int], None]
 """Receives the phase, the number of items done, and their total."""
-Stop = threading.Event
+StopEvent = threading.Event
 """Set to end the work at the next image."""
 
 
@@ -28,15 +28,15 @@ class RecordingPlan(NamedTuple):
 class Observer:
     """Follows a recording, and may stop it. announce: receives the plan before the work starts; None for no plan."""
 
-    tell: Tell = lambda *_: None
-    stop: Stop = field(default_factory=Stop)
+    report_progress: Reporter = lambda *_: None
+    stop: StopEvent = field(default_factory=StopEvent)
     announce: Callable[[RecordingPlan], None] | None = None
 
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-PAGE = 256
+MOST_WAITING = 256
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,22 @@ class Workers:
     threads: int
     observer: Observer
 
-    def work(
-        self, phase: str, work: Callable[[Item], Outcome], items: Sequence[Item]
+    def process(
+        self, phase: str, process: Callable[[Item], Outcome], items: Sequence[Item]
     ) -> Generator[tuple[Item, Outcome], None, None]:
         """Yield each item with its outcome, in the order of the items, until stopped; at most PAGE wait in memory.
 
         An exception of `work` is raised here. Closing the generator waits for running items and drops the others.
         """
-        self.observer.tell(phase, 0, len(items))
+        self.observer.report_progress(phase, 0, len(items))
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="jetsel-record")
         try:
-            for start in range(0, len(items), PAGE):
-                page = items[start : start + PAGE]
-                for done, outcome in enumerate(zip(page, pool.map(work, page), strict=True), start + 1):
+            for start in range(0, len(items), MOST_WAITING):
+                page = items[start : start + MOST_WAITING]
+                for done, outcome in enumerate(zip(page, pool.map(process, page), strict=True), start + 1):
                     yield outcome
                     self.store.commit_when_due()
-                    self.observer.tell(phase, done, len(items))
+                    self.observer.report_progress(phase, done, len(items))
                     if self.observer.stop.is_set():
                         return
         finally:

@@ -57,18 +57,18 @@ def render(findings: Findings, limits: Limits) -> str | None:
     It contains small copies of the images, which are read within `limits`, and stays under 5 MB. Texts of the findings
     are escaped; characters that a page cannot carry are replaced.
     """
-    pages = _pages()
-    return None if pages is None else pages.page(findings, limits)
+    pages = _page_module()
+    return None if pages is None else pages.render_page(findings, limits)
 
 
 def render_sections(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str | None:
     """Return the report of another command as HTML text; None if a library is missing."""
-    pages = _pages()
+    pages = _page_module()
     values = {"command": command, "title": title, "sentences": sentences, "sections": sections}
-    return None if pages is None else pages.rendered("sections.html", **values)
+    return None if pages is None else pages.render_template("sections.html", **values)
 
 
-def _pages() -> Any:
+def _page_module() -> Any:
     """Return the module that fills the templates, None if a library is missing."""
     try:
         return importlib.import_module("jetsel.calibrate.report.page")

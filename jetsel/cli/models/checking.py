@@ -13,7 +13,7 @@ from jetsel.base.errors import ManifestError
 if TYPE_CHECKING:
     from jetsel.base.config import Config
     from jetsel.base.weights import Weights
-    from jetsel.calibrate.record.preprocessing import WaysCompared
+    from jetsel.calibrate.record.preprocessing import VariantComparison
     from jetsel.image import InputSpec
     from jetsel.zoo import Labels, Manifest
     from jetsel.zoo.manifest import Preprocessing
@@ -27,9 +27,9 @@ def proven(
     manifest: None if the preprocessing is unknown. quiet: print no table. Raises ManifestError if another way is
     significantly better or the preprocessing is unknown, CalibrationError or EngineFailedError.
     """
-    from jetsel.calibrate.record.preprocessing import USED, ways
+    from jetsel.calibrate.record.preprocessing import CURRENT, preprocessing_variants
 
-    tried = ways(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
+    tried = preprocessing_variants(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
     comparison = _compared(images, values, weights, labels, tried, quiet=quiet)
     if manifest is None:
         best = max(tried, key=comparison.count)
@@ -37,14 +37,14 @@ def proven(
         if not comparison.is_proven(best):
             advice = "no convention is better than a guess: check the order of --labels, or give --mean and --std"
         raise ManifestError(f"{weights.name}: nothing describes how its images are prepared; {advice}")
-    used = f"{comparison.count(USED)} of {comparison.images} images"
-    if (better := comparison.better) is not None:
+    used = f"{comparison.count(CURRENT)} of {comparison.images} images"
+    if (better := comparison.better_variant) is not None:
         raise ManifestError(
             f"{weights.name} is right on {used} as it is described, and on {comparison.count(better)} with {better}: "
             "add it with that option instead"
         )
     before = manifest.preprocessing
-    if before is None or comparison.is_proven(USED):
+    if before is None or comparison.is_proven(CURRENT):
         return before and before.checked(comparison.images)
     typer.echo(f"note: it is right on {used}, which a guess may be too: check the order of the labels", err=quiet)
     return before
@@ -52,19 +52,27 @@ def proven(
 
 def _compared(
     images: Path, values: Config, weights: Weights, labels: Labels, tried: dict[str, InputSpec], *, quiet: bool
-) -> WaysCompared:
+) -> VariantComparison:
     """Run the model on the images with each way, print a table, and return the result; raises ManifestError."""
-    from jetsel.calibrate.record.photographs import find
-    from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, WaysCompared, drawn, right_in
+    from jetsel.calibrate.record.photographs import find_images
+    from jetsel.calibrate.record.preprocessing import (
+        CURRENT,
+        LEAST_IMAGES,
+        VariantComparison,
+        draw_images,
+        right_by_variant,
+    )
     from jetsel.cli.terminal import console, table
     from jetsel.engines.onnx import OnnxEngine
     from jetsel.site.configured import limits_of
 
-    images_found = find(images, labels, None, need_labels=True)
-    shown = drawn(images_found.photographs)
+    images_found = find_images(images, labels, None, need_labels=True)
+    shown = draw_images(images_found.photographs)
     with closing(OnnxEngine(weights.name, weights.path, concurrency=1, threads=values.models.threads)) as engine:
         limits = limits_of(values)
-        comparison = WaysCompared.of(((one, right_in(one, engine.infer, tried, limits)) for one in shown), tried)
+        comparison = VariantComparison.of(
+            ((one, right_by_variant(one, engine.infer, tried, limits)) for one in shown), tried
+        )
     out = len(images_found.skipped) + len(shown) - comparison.images
     if not comparison.is_enough:
         raise ManifestError(
@@ -75,7 +83,7 @@ def _compared(
     if not quiet:
         rows = table("images prepared", f">right of {comparison.images}", "")
         for way in tried:
-            rows.add_row(way, str(comparison.count(way)), "used" * (way == USED))
+            rows.add_row(way, str(comparison.count(way)), "used" * (way == CURRENT))
         console().print(rows)
         if out:
             typer.echo(f"left out: {out} files: other classes, or no images that can be read")

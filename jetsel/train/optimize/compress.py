@@ -19,14 +19,14 @@ from jetsel.zoo.onnx_model import Step, drop_unused_weights, inputs_of, put_behi
 MOST_SHOWN = 256  # images that determine the ranges
 
 
-def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
+def with_fixed_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
     """Return a copy for images of this size, with the shape of every tensor inferred.
 
     Weights of other precision become float32, and padding that depends on the size becomes numbers. Raises
     ManifestError if the graph does not work at this size.
     """
     changed = copy.deepcopy(model)
-    _unpack(changed)
+    _unpack_weights(changed)
     sides = inputs_of(changed)[0].type.tensor_type.shape.dim[2:]
     for side, size in zip(sides, (height_px, width_px), strict=True):
         side.dim_value = size
@@ -36,13 +36,13 @@ def for_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
     except shape_inference.InferenceError as error:
         reason = str(error).strip().splitlines()[-1]
         raise ManifestError(f"it does not work at {width_px} x {height_px} px: {reason}; leave this size out") from None
-    shapes = shapes_of(inferred)
+    shapes = tensor_shapes(inferred)
     for node in inferred.graph.node:
         _pad_by_numbers(node, shapes)
     return inferred
 
 
-def shapes_of(model: ModelProto) -> dict[str, tuple[int, ...]]:
+def tensor_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
     """Return the known shapes by tensor, weights included; an open dimension counts as 1."""
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
     shapes = {
@@ -53,7 +53,7 @@ def shapes_of(model: ModelProto) -> dict[str, tuple[int, ...]]:
     return shapes | {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
 
 
-def _unpack(model: ModelProto) -> None:
+def _unpack_weights(model: ModelProto) -> None:
     """Replace weights that pass through Cast or Identity nodes by float32 weights.
 
     torch's exporter writes equal tensors once, and adds an Identity for each copy.
@@ -80,12 +80,12 @@ def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None
     kernel = shapes[node.input[1]][2:]
     strides = attributes["strides"].ints if "strides" in attributes else [1] * len(kernel)
     dilations = attributes["dilations"].ints if "dilations" in attributes else [1] * len(kernel)
-    for side, reach, stride, dilation in zip(shapes[node.input[0]][2:], kernel, strides, dilations, strict=True):
-        due = max((math.ceil(side / stride) - 1) * stride + (reach - 1) * dilation + 1 - side, 0)
-        small, large = due // 2, due - due // 2
+    for side, kernel_size, stride, dilation in zip(shapes[node.input[0]][2:], kernel, strides, dilations, strict=True):
+        total_padding = max((math.ceil(side / stride) - 1) * stride + (kernel_size - 1) * dilation + 1 - side, 0)
+        smaller, larger = total_padding // 2, total_padding - total_padding // 2
         is_upper = attributes["auto_pad"].s == b"SAME_UPPER"
-        before.append(small if is_upper else large)
-        after.append(large if is_upper else small)
+        before.append(smaller if is_upper else larger)
+        after.append(larger if is_upper else smaller)
     node.attribute.remove(attributes["auto_pad"])
     node.attribute.append(helper.make_attribute("pads", [*before, *after]))
 
@@ -99,8 +99,8 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
-    left = iter([{inputs_of(model)[0].name: image[None]} for image in shown[:MOST_SHOWN]])
-    reader = SimpleNamespace(get_next=lambda: next(left, None))  # gives the quantiser one image at a time
+    remaining = iter([{inputs_of(model)[0].name: image[None]} for image in shown[:MOST_SHOWN]])
+    reader = SimpleNamespace(get_next=lambda: next(remaining, None))  # gives the quantiser one image at a time
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecation warnings of older quantisers
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
@@ -123,10 +123,10 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
             raise CalibrationError(
                 f"it cannot be quantised: {reason}; export the model with plain convolutions and dense layers"
             ) from error
-        made: ModelProto = load(after)
-    if not any(node.op_type == "QuantizeLinear" for node in made.graph.node):
+        quantised: ModelProto = load(after)
+    if not any(node.op_type == "QuantizeLinear" for node in quantised.graph.node):
         raise CalibrationError("it has no operator that can be quantised: use another method")
-    return made
+    return quantised
 
 
 def fp16(model: ModelProto) -> ModelProto:
@@ -137,17 +137,17 @@ def fp16(model: ModelProto) -> ModelProto:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about numbers out of range: answers are compared later
-            made = OnnxModel(convert_float_to_float16(_outputs_apart(model), keep_io_types=True))
+            converted = OnnxModel(convert_float_to_float16(_outputs_apart(model), keep_io_types=True))
     except ValueError as error:
         raise CalibrationError(f"it cannot be converted to 16 bits: {error}; use another method") from error
-    made.topological_sort()  # the conversion puts the input's cast last
-    return made.model  # type: ignore[no-any-return]  # onnxruntime has no types
+    converted.topological_sort()  # the conversion puts the input's cast last
+    return converted.model  # type: ignore[no-any-return]  # onnxruntime has no types
 
 
 def _outputs_apart(model: ModelProto) -> ModelProto:
     """Return a copy in which no node reads an output: the converter casts outputs and would break their readers."""
-    made = copy.deepcopy(model)
+    changed = copy.deepcopy(model)
     for name in [output.name for output in model.graph.output]:
-        if any(name in node.input for node in made.graph.node):
-            put_behind(made, name, name, [Step("Identity")])
-    return made
+        if any(name in node.input for node in changed.graph.node):
+            put_behind(changed, name, name, [Step("Identity")])
+    return changed
