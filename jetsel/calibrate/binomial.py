@@ -10,7 +10,7 @@ import numpy as np
 
 @lru_cache(maxsize=100_000)
 def binomial_tail(successes: int, trials: int, share: float) -> float:
-    """Return the probability of at most `count` successes in n trials, each with probability `share`."""
+    """Return the probability of at most `successes` in n = `trials`, each successful with probability `share`."""
     if successes >= trials:
         return 1.0
     log_terms = math.lgamma(trials + 1) + np.array(

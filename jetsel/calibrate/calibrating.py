@@ -32,11 +32,11 @@ MOST_LEFT_OUT = 200  # skipped files that the findings list, each with its reaso
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """The calibration fitted on all images, and the findings on held-out images. outcomes: the winner's, held out."""
+    """A calibration fitted on all images, and what the report shows."""
 
     calibration: Calibration
     findings: Findings
-    outcomes: Outcomes
+    outcomes: Outcomes  # of the default policy, on held-out images
 
 
 def calibrate(
@@ -46,11 +46,11 @@ def calibrate(
     report: Reporter,
     unknown: Recording | None = None,
 ) -> Calibrated:
-    """Fit every policy on a recording, and compare the winner with its rival on held-out images.
+    """Fit every policy on a recording, choose the default policy, and compare it with its rival on held-out images.
 
-    unknown: the same models' recording of images that belong to no class of the family; None if there are none. Raises
-    CalibrationError if there are too few images, if the goal needs energy that was not measured, or if the error rate
-    that the owner requires cannot be promised.
+    request: the goal, the policy in use and the owner's limits. unknown: a recording of images that belong to no class
+    of the family, by the same models; None if there are none. Raises CalibrationError if the goal needs energy that was
+    not measured, or if the error rate that the owner requires cannot be promised.
     """
     if request.goal.needs_energy and loaded.recording.energies is None:
         raise CalibrationError(f"the goal needs energy, but energy is unknown: {loaded.times.energy_reason}")
@@ -91,7 +91,7 @@ def calibrate(
 
 
 def _compare_policies(judge: Judge, validated: CrossValidated, *, is_offered: bool) -> Comparison:
-    """Return the comparison of all policies. is_offered: whether the calibration has the chain."""
+    """Return the held-out results of all policies. is_offered: whether the calibration includes the policy "chain"."""
     chain = None
     if validated.lift is not None:
         run, recording = validated.runs[CHAIN], judge.recording
@@ -109,7 +109,10 @@ def _compare_policies(judge: Judge, validated: CrossValidated, *, is_offered: bo
 
 
 def _check_required_promise(wrong_at_most: float | None, promises: Promises | None) -> None:
-    """Raise CalibrationError if the default policy cannot promise the error rate that the owner requires."""
+    """Raise CalibrationError if the default policy cannot guarantee the error rate that the owner requires.
+
+    promises: the error rates that it can guarantee; None if the images have no labels.
+    """
     if wrong_at_most is None:
         return
     if promises is None:
@@ -127,7 +130,7 @@ def _with_decision(
     decision: InstallDecision,
     comparison: Comparison,
 ) -> Calibration:
-    """Return the calibration with the decision, the compared figures, the energies and the machine filled in."""
+    """Return the fitted calibration with the fields filled in that depend on the comparison of policies."""
     return msgspec.structs.replace(
         fitted,
         default_policy=decision.winner,
@@ -145,7 +148,7 @@ def _with_decision(
 
 
 def _artefact_figures(result: Result) -> dict[str, object]:
-    """Return the figures of a result that the artefact keeps: accuracy, time, energy and each model's share."""
+    """Return the figures that the calibration's file keeps: accuracy, mean time and energy, runs of each model."""
     return {
         "top1": result.top1,
         "mean_ms": result.time_ms.mean,
@@ -163,7 +166,7 @@ def _collect_findings(
     judge: Judge,
     runs: Mapping[str, PolicyReplay],
 ) -> Findings:
-    """Return the findings, which the report shows."""
+    """Return the findings, which the report shows and `--json` prints. runs: policy -> its held-out replay."""
     recording, names, temperatures = judge.recording, loaded.class_names, calibration.temperatures
     is_allowed, winner = request.goal.is_within_limits(decision.outcomes), runs[decision.winner]
     is_shown_rival = decision.rival == f"single:{comparison.best_single}"

@@ -40,23 +40,18 @@ from jetsel.zoo import Family, Model
 
 @dataclass(frozen=True, eq=False)
 class RecordingJob:
-    """Which models run on which images, and the recording that stores the results.
-
-    served: the models to record, by name, cheapest first. path: of the recording. labels_from: the model whose answers
-    replace labels. kept: models that are recorded even if a cheaper one dominates them. sizes: shorter sides in pixels
-    of reduced copies, which are recorded too.
-    """
+    """Which models run on which images, and the recording that stores the results."""
 
     family: Family
-    served: Mapping[str, Model]
+    served: Mapping[str, Model]  # the models to record, by name, cheapest first
     config: Config
     limits: Limits
-    path: Path
-    photos: Path
-    label_map: Path | None = None
-    labels_from: str | None = None
-    always_recorded: frozenset[str] = frozenset()
-    sizes: tuple[int, ...] = ()
+    path: Path  # of the recording
+    photos: Path  # a folder or CSV of images
+    label_map: Path | None = None  # CSV that maps folder names to labels
+    labels_from: str | None = None  # model whose answers replace labels, None for the owner's labels
+    always_recorded: frozenset[str] = frozenset()  # models that are kept even if a cheaper one dominates them
+    sizes: tuple[int, ...] = ()  # shorter sides in pixels of reduced copies to record too
 
 
 def recording_job(
@@ -69,7 +64,10 @@ def recording_job(
     all_models: bool = False,
     sizes: tuple[int, ...] = (),
 ) -> RecordingJob:
-    """Return the job that records these images; raises CalibrationError if the family has no models."""
+    """Return the job that records the images in `photos` by the family's models. Its parameters are RecordingJob's.
+
+    Raises CalibrationError if the family has no models, or if another family has more of the images' classes.
+    """
     family, served = calibrations.served()
     if labels_from is None:
         check_family(photos, family, calibrations.others, label_map)
@@ -91,17 +89,17 @@ def check_requested_policy(job: RecordingJob, request: InstallRequest) -> None:
 def unknown_images_job(
     calibrations: FamilyCalibrations, job: RecordingJob, recorded: Sequence[str], folder: Path
 ) -> RecordingJob:
-    """Return the job for images that belong to no class of the family. recorded: the models that `job` recorded."""
+    """Return the job for a folder of images of no class of the family. recorded: the models that `job` recorded."""
     path = recording_path(calibrations, folder, job.sizes)
     served = {name: model for name, model in job.served.items() if name in recorded}
     return replace(job, served=served, path=path, photos=folder, label_map=None, labels_from=list(served)[-1])
 
 
 def recording_path(calibrations: FamilyCalibrations, photos: Path, sizes: tuple[int, ...] = ()) -> Path:
-    """Return the recording's path, which depends on family, source and sizes: a repeated command resumes its file.
+    """Return the path of a recording of `photos`; the same family, images and sizes give the same path.
 
-    The decoded size is part of the name, so a model with a larger input starts a new file. Raises CalibrationError if
-    the family has no models.
+    So a repeated command resumes its file. The decoded size is part of the name, as a model with a larger input needs a
+    new file. Raises CalibrationError if the family has no models.
     """
     family, _ = calibrations.served()
     source_hash = hashlib.sha256(os.fsencode(photos.resolve())).hexdigest()[:8]
@@ -112,7 +110,8 @@ def recording_path(calibrations: FamilyCalibrations, photos: Path, sizes: tuple[
 def record(job: RecordingJob, observer: Observer, goal: Goal | None = None) -> LoadedRecording:
     """Record what the recording lacks, and return the whole recording. Raises KeyboardInterrupt if it was stopped.
 
-    Raises CalibrationError before recording starts if the goal needs energy and no meter works.
+    goal: for a calibration; None if the recording serves only to evaluate. Raises CalibrationError before recording
+    starts if there are too few images for the goal, or if it needs energy and no meter works.
     """
     served = tuple(job.served)
     if job.labels_from is not None and job.labels_from not in served:
@@ -144,10 +143,10 @@ def fit(
     report: Reporter,
     unknown: LoadedRecording | None = None,
 ) -> Calibrated:
-    """Compare every policy on held-out images, and fit the calibration.
+    """Compare every policy on held-out images, and fit the calibration; the second step of `jetsel calibrate`.
 
-    order: its machine is replaced by the job's. unknown: the recording of images that belong to no class of the family.
-    Raises CalibrationError, see `calibrate`.
+    request: its `machine` is filled in here. unknown: the recording of images that belong to no class of the family.
+    Raises CalibrationError if the goal or the required error rate cannot be met, see `calibrate`.
     """
     request = replace(request, machine=machine_facts(job.config.power, loaded.times.conditions))
     unknown_recording = None if unknown is None else unknown.recording
@@ -166,15 +165,15 @@ def install(
 
 
 def feature_clock(job: RecordingJob, loaded: LoadedRecording) -> FeatureClock:
-    """Return a clock that times features on the recorded images."""
+    """Return a clock that estimates, on some of the recorded images, how long features take."""
     shown = decode_sample(loaded.recording.paths, job.family.decode_px, job.limits)
     return FeatureClock(shown, loaded.identity.features_px, job.limits, loaded.times.features_ms)
 
 
 def machine_facts(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]:
-    """Return the facts of this machine, or nothing if the recording was made on a different machine or in other modes.
+    """Return facts of this machine to store in the calibration; empty if the recording was made under other conditions.
 
-    conditions: the recording's, in words.
+    conditions: of the recording, by name in words: board, power mode and clocks must be the same now.
     """
     now = gather(power.sysfs).described()
     if any(conditions.get(condition) != now[condition] for condition in ("board", "power mode", "CPU clock")):
@@ -183,7 +182,7 @@ def machine_facts(power: Power, conditions: Mapping[str, str]) -> dict[str, Any]
 
 
 def _record_into(job: RecordingJob, images: FoundImages, opened: OpenedMeter, observer: Observer) -> None:
-    """Add missing results to the recording; raises KeyboardInterrupt if it was stopped."""
+    """Load the models and add missing results to the recording; raises KeyboardInterrupt if it was stopped."""
     try:
         job.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as fault:

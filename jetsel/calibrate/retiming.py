@@ -41,10 +41,10 @@ _UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measur
 def retime(
     family: Family, served: Mapping[str, Model], before: Calibration, folder: Path, config: Config, report: Reporter
 ) -> Calibration:
-    """Return a shipped calibration, fitted again with the latencies of these models on this machine.
+    """Return a shipped calibration, fitted again with the latencies of the served models on this machine.
 
-    folder: of the shipped calibration `before`. Raises CalibrationError if it is for other models or ships without its
-    answers, EngineFailedError if a model fails.
+    before: the shipped calibration, which lies in `folder`. It is fitted to the answers that were recorded with it.
+    Raises CalibrationError if it is for other models or has no recorded answers, EngineFailedError if a model fails.
     """
     if not (folder / ANSWERS).is_file():
         raise CalibrationError(f"the calibration of {family.name} ships without recorded answers: calibrate on images")
@@ -94,7 +94,10 @@ def _synthetic_image(decode_px: int, limits: image.Limits) -> CutImage:
 def _measure_times(
     family: Family, test_image: CutImage, features_px: int, config: Config, limits: image.Limits
 ) -> tuple[dict[str, float], Times]:
-    """Time each model, its preprocessing included, and the extraction of all features, in turns; return both."""
+    """Time each model with its preprocessing, and the extraction of all features, in turns under equal conditions.
+
+    Return the median ms of each model, and the Times that a recording would have.
+    """
     specs = {model.manifest.name: model.manifest.input for model in family.models}
 
     def run(name: str, engine: Engine) -> object:

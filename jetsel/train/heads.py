@@ -1,4 +1,4 @@
-"""Train heads for a frozen backbone: logistic regression on its embeddings, in seconds to minutes on a CPU."""
+"""Train heads (last layers) for a frozen backbone: logistic regression on its embeddings, in minutes on a CPU."""
 
 from __future__ import annotations
 
@@ -28,33 +28,26 @@ STEPS = 1000  # limit of the solver's iterations
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """The backbones' embeddings of n images, and the files that could not be read.
+    """The backbones' embeddings of n images, and the files that could not be read."""
 
-    embeddings: model -> (n, width) float32. classes: (n,). groups: (n,), near-duplicates share a number. hashes:
-    SHA-256 of each image, in hexadecimal.
-    """
-
-    embeddings: Mapping[str, NDArray[np.float32]]
-    classes: NDArray[np.int64]
-    groups: NDArray[np.int64]
-    hashes: Sequence[str]
+    embeddings: Mapping[str, NDArray[np.float32]]  # model -> (n, width)
+    classes: NDArray[np.int64]  # (n,)
+    groups: NDArray[np.int64]  # (n,), near-duplicates share a number
+    hashes: Sequence[str]  # SHA-256 of each image, in hexadecimal
     unreadable: Sequence[LeftOut]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedHead:
-    """A head trained on all images, and the accuracy of another one, trained without the held-out images, on those.
-
-    accuracy: from 0 to 1, or the reason if there are too few distinct images. held_out: number of held-out images.
-    """
+    """A head trained on all images, and the accuracy of one that was trained without the held-out images, on those."""
 
     head: Head
-    accuracy: float | str
-    held_out: int
+    accuracy: float | str  # from 0 to 1, or why it is unknown
+    held_out: int  # number of held-out images, 0 if there are too few
 
 
 class _Image(NamedTuple):
-    """One image: its embedding by each model, its SHA-256 in hexadecimal and its perceptual hash."""
+    """One image: its embedding (width,) by each model, its SHA-256 in hexadecimal and its perceptual hash."""
 
     embeddings: list[NDArray[np.float32]]
     sha256: str
@@ -71,7 +64,8 @@ def embed_images(
 ) -> Embedded:
     """Run every backbone on every image, and return the embeddings. photographs: paths and class numbers.
 
-    Unreadable files are skipped and listed. Raises CalibrationError if a backbone gives no embedding.
+    engines: by the models' names. Unreadable files are skipped and listed. Raises CalibrationError if a backbone gives
+    no embedding.
     """
     specs = {model.manifest.name: model.manifest.input for model in models}
     without = [model.manifest.name for model in models if model.manifest.embedding_width is None]
@@ -97,7 +91,7 @@ def embed_images(
 
 
 def train_heads(embedded: Embedded, names: Sequence[str], report: Reporter) -> dict[str, TrainedHead]:
-    """Train a head for each backbone. names: of the classes. Raises CalibrationError if a class has too few images."""
+    """Return model -> a head for it. names: of the classes. Raises CalibrationError if a class has too few images."""
     check_enough(np.bincount(embedded.classes, minlength=len(names)).tolist(), names, embedded.unreadable)
     held = _choose_held_out(embedded, names)
     heads = {}
@@ -128,9 +122,9 @@ def check_enough(counts: Sequence[int], names: Sequence[str], left_out: Sequence
 
 
 def _choose_held_out(embedded: Embedded, names: Sequence[str]) -> NDArray[np.bool_] | str:
-    """Return a repeatable choice of about a fifth of each class, (n,), or why there are too few distinct images.
+    """Return which images are held out, (n,), about a fifth of each class, or why there are too few distinct images.
 
-    Near-duplicates of a class stay together.
+    The choice is repeatable, and near-duplicates of a class stay together.
     """
     held, too_small = np.zeros(len(embedded.classes), bool), []
     for number, name in enumerate(names):

@@ -19,7 +19,7 @@ MOST_BYTES = 4 * 2**30
 """Memory for the pixels; if all images would exceed it, a random sample of them is used."""
 SEED = 2018
 
-Reporter = Callable[[str, int, int], None]
+Reporter = Callable[[str, int, int], None]  # receives the phase, the number of items done, and their total
 Result = TypeVar("Result")
 
 
@@ -30,9 +30,9 @@ def read_images(
     use: Callable[[bytes, Photograph], Result],
     report: Reporter,
 ) -> list[Result | LeftOut]:
-    """Return the result of `use` for each image, from its content and its pixels; LeftOut for an unreadable file.
+    """Return the result of `use(content, image)` for each file, or LeftOut with the reason if it cannot be read.
 
-    Several threads call `use`.
+    decode_px: shorter side that is needed, see `image.decode`. Several threads call `use`.
     """
 
     def read_one(path: Path) -> Result | LeftOut:
@@ -51,16 +51,12 @@ def read_images(
 
 
 def read_pixels(
-    paths: Sequence[Path],
-    spec: InputSpec,
-    limits: image.Limits,
-    decode_px: int,
-    report: Reporter,
+    paths: Sequence[Path], spec: InputSpec, limits: image.Limits, decode_px: int, report: Reporter
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the images at the model's size, and the index of each in `paths`.
+    """Return the images at a model's input size, (n, 3, height, width) 0 to 255, and their indices in `paths`, (n,).
 
-    The images are levels of 0 to 255, (n, 3, height, width), in the model's order of channels. Unreadable files are
-    skipped, and a random sample is used if all would exceed MOST_BYTES.
+    Channels are in the model's order. Unreadable files are skipped, and a random sample is used if all would exceed
+    MOST_BYTES.
     """
     most_images = MOST_BYTES // (3 * spec.width_px * spec.height_px)
     rows: list[int] = sorted(np.random.default_rng(SEED).permutation(len(paths))[:most_images].tolist())
@@ -77,6 +73,6 @@ def read_pixels(
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:
-    """Return levels (n, 3, height, width) normalised for the model, float32."""
+    """Return the float32 input of a model from levels of 0 to 255; both (n, 3, height, width)."""
     mean, std = (np.array(channel_values, np.float32)[:, None, None] for channel_values in (spec.mean, spec.std))
     return ((levels.astype(np.float32) / 255 - mean) / std).astype(np.float32)

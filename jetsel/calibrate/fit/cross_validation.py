@@ -34,20 +34,20 @@ from jetsel.policies.registry import USUAL, catalogue
 from jetsel.premodel.cascades import log_softmax
 
 Learned = Mapping[str, Any]
-"""Policy -> what it learned from one set of images, in its own form; None for nothing."""
+"""Policy -> what its Kind learned from one set of images, which only that Kind reads; None if it cannot be fitted."""
 Chosen = Mapping[str, Any]
-"""Policy -> what is chosen on held-out images, such as the index of its operating point."""
+"""Policy -> what was chosen for it on held-out images, such as the index of its operating point."""
 
 
 def learn(table: Table, kinds: Sequence[Kind] = USUAL) -> Learned:
-    """Fit each kind of policy to a set of images; operating points are chosen later, on held-out images."""
+    """Fit each kind of policy to the images of `table`; its operating point is chosen later, on held-out images."""
     return {kind.name: kind.learn(table) for kind in kinds}
 
 
 def draft_calibration(
     identity: BoundIdentities, recording: Recording, temperatures: Mapping[str, float]
 ) -> Calibration:
-    """Return a calibration without policies. identity: what the recording is valid for; may be another calibration.
+    """Return a calibration without policies. identity: hashes that bind it to its family, models and features.
 
     default_policy, because, figures, energy.chooser_mj and energy.reason are placeholders until policies are compared.
     """
@@ -71,28 +71,23 @@ def draft_calibration(
 
 
 def assemble(unfitted: Calibration, learned: Learned, chosen: Chosen, kinds: Sequence[Kind] = USUAL) -> Calibration:
-    """Return the calibration with the learned parts. unfitted: see `draft_calibration`."""
+    """Return `unfitted`, from `draft_calibration`, with each policy that was learned and has its settings chosen."""
     fitted = [kind for kind in kinds if learned[kind.name] is not None and kind.name in chosen]
     return replace(unfitted, parts={kind.name: kind.fitted(learned[kind.name], chosen[kind.name]) for kind in fitted})
 
 
-Points = dict[str, list[Outcomes]]  # policy -> results of its operating points on held-out images
+Points = dict[str, list[Outcomes]]  # policy -> held-out results of its operating points, sorted by cost
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidated:
-    """The held-out results of every policy.
+    """The held-out results of every policy; an image is replayed by policies that were fitted without it."""
 
-    runs: policy -> its replay on all images, each held out from fitting. front: the replays of the offered operating
-    points. points: results of every operating point. lift: gain of the chain's neighbours, None if there are too few
-    images or models. calibration: fitted on all images, with what was chosen on held-out ones.
-    """
-
-    runs: dict[str, PolicyReplay]
-    front: dict[str, PolicyReplay]
-    points: Points
-    lift: Lift | None
-    calibration: Calibration
+    runs: dict[str, PolicyReplay]  # policy -> its replay on all images
+    front: dict[str, PolicyReplay]  # the same for operating points that requests can name, as in cascade:1
+    points: Points  # of every policy that has several operating points
+    lift: Lift | None  # gain of the chain's neighbours, None if there are too few images or models
+    calibration: Calibration  # fitted on all images, with settings that were chosen on held-out ones
 
 
 def cross_validate(
@@ -106,8 +101,8 @@ def cross_validate(
 ) -> CrossValidated:
     """Return the results of each kind of policy on images that it was not fitted on.
 
-    unfitted: the calibration without policies. Only its temperatures, one number for each model, were fitted on all
-    images. fold_of: (n,), from 0.
+    unfitted: from `draft_calibration`; only its temperatures, one for each model, were fitted on all images. fold_of:
+    the fold of each image, (n,), from 0. goal: selects operating points. report: receives the progress.
     """
     table = recording.table(unfitted.temperatures)
     rows_of = [np.flatnonzero(fold_of == fold) for fold in range(int(fold_of.max()) + 1)]
@@ -132,21 +127,24 @@ def cross_validate(
 
 
 class _HeldOut:
-    """Judges what the other folds taught on the images of each fold."""
+    """Evaluates on each fold what was learned on the other folds. `by_fold` has one Learned for each held-out fold."""
 
     def __init__(self, recording: Recording, rows_of: Sequence[NDArray[np.int64]], tables: Sequence[Table]) -> None:
         self._recording, self._tables = recording, tables
         self._order = np.argsort(np.concatenate(rows_of))  # index of each image in the concatenated folds
 
     def evaluate_points(self, kind: Kind, by_fold: Sequence[Learned]) -> list[Outcomes]:
-        """Return the results of a policy's operating points on all images; none if it has one."""
+        """Return the held-out results of a policy's operating points, empty if it has no points to choose from."""
         pairs = [(learned[kind.name], table) for learned, table in zip(by_fold, self._tables, strict=True)]
         points_by_fold = [[] if fitted is None else kind.tried(fitted, table) for fitted, table in pairs]
         joined = [TriedPoint.joined(fold_points, self._order) for fold_points in zip(*points_by_fold, strict=False)]
         return [Outcomes.of(self._recording, point.correct, point.ran) for point in joined]
 
     def evaluate_readings(self, by_fold: Sequence[Learned], time_features: TimeFeatures) -> tuple[Lift | None, Points]:
-        """Return the gain of the best reading of neighbours, and the results of its operating points."""
+        """Return the Lift of the best way to find neighbours, and the results of its operating points, under CHAIN.
+
+        None and an empty mapping: the chain cannot be fitted, or there are too few images for neighbours.
+        """
         recording = self._recording
         if any(learned.get(CHAIN) is None for learned in by_fold):
             return None, {}
@@ -166,7 +164,7 @@ class _HeldOut:
 def _choose_settings(
     recording: Recording, kinds: Sequence[Kind], points: Points, goal: Goal, lift: Lift | None
 ) -> dict[str, Any]:
-    """Return what is chosen for each policy on held-out images: operating points and the chain's reading."""
+    """Return the settings of each policy, chosen on held-out images: operating points, and the chain's neighbours."""
     singles = [Outcomes.of_model(recording, column) for column in range(len(recording.models))]
     reference = singles[goal.reference(singles)]
     chosen: dict[str, Any] = {kind.name: None for kind in kinds if kind.name != CHAIN}
@@ -181,11 +179,11 @@ def _choose_settings(
     return chosen
 
 
-MOST_COST_RATIO = 0.88  # largest ratio of the costs of neighbouring points; closer points would only lengthen the front
+MOST_COST_RATIO = 0.88  # of a point to the next more expensive one; closer points would only lengthen the list
 
 
 def front_indices(points: Sequence[Outcomes], objective: Objective) -> list[int]:
-    """Return the indices of the undominated points that are far enough apart, the most expensive first."""
+    """Return the indices of the operating points to offer: undominated, far enough apart, most expensive first."""
     cost = [float(point.cost(objective).mean()) for point in points]
     accuracy = [float(point.correct.mean()) for point in points]
     front: list[int] = []
@@ -196,7 +194,10 @@ def front_indices(points: Sequence[Outcomes], objective: Objective) -> list[int]
 
 
 def expected_statistics(recording: Recording, run: PolicyReplay, calibration: Calibration) -> ExpectedStatistics:
-    """Return the expected distributions of features and confidences. run: the default policy's, on the recording."""
+    """Return the distributions of features and confidences, by which the daemon detects drift.
+
+    run: the default policy's replay on the recording; a model's confidence counts for the images that it ran on.
+    """
     confidences = {}
     for column, model in enumerate(recording.models):
         has_run = run.ran[:, column]

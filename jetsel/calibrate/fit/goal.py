@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jetsel.calibrate.record.recording import Objective
 from jetsel.calibrate.record.replay import Outcomes
 
-MAY_LOSE_POINTS = 0.5  # of accuracy
+MAY_LOSE_POINTS = 0.5  # percentage points of accuracy that a policy may lose on the images at hand
 SURELY_LOST = 2.0  # times MAY_LOSE_POINTS: largest loss at the lower end of the confidence interval
 LEAST_SAVING = 0.05  # of time or energy: with noisy clocks and meters, a policy seems to save a little over itself
 ONE_SIDED_95 = 1.645  # standard errors: 95 % one-sided
@@ -21,18 +21,13 @@ SAFETY_MARGIN = 0.5  # standard errors: a limit kept by this margin is kept on o
 
 @dataclass(frozen=True)
 class Goal:
-    """What to optimize; by default, the least time or energy at the accuracy of the reference model.
+    """What to optimize; by default, the least time or energy at the accuracy of the reference model."""
 
-    max_time_ms, max_energy_mj: choose the most accurate policy within these means. min_accuracy: choose the cheapest
-    policy with at least this accuracy, from 0 to 1, within the other limits if there are any. may_lose_points: accuracy
-    that a policy may lose, in percentage points.
-    """
-
-    objective: Objective = "time"
-    max_time_ms: float | None = None
-    min_accuracy: float | None = None
-    max_energy_mj: float | None = None
-    may_lose_points: float = MAY_LOSE_POINTS
+    objective: Objective = "time"  # the cost to minimize
+    max_time_ms: float | None = None  # limit of the mean: choose the most accurate policy within it
+    min_accuracy: float | None = None  # 0 to 1: choose the cheapest policy above it, within the other limits
+    max_energy_mj: float | None = None  # limit of the mean, as max_time_ms
+    may_lose_points: float = MAY_LOSE_POINTS  # percentage points of accuracy that a policy may lose
 
     @property
     def needs_energy(self) -> bool:
@@ -45,9 +40,9 @@ class Goal:
         return self.max_time_ms is not None or self.max_energy_mj is not None
 
     def ratio_to_limit(self, outcomes: Outcomes, standard_errors: float = 0.0) -> float:
-        """Return the mean cost divided by its limit, the larger ratio of time and energy; 0 without limits.
+        """Return mean time or energy divided by its limit, whichever ratio is larger; 0 without limits.
 
-        Above 1, a limit is exceeded. standard_errors: how many of them are added to the mean, as a margin.
+        Above 1, a limit is exceeded. standard_errors: number of standard errors to add to the mean, as a margin.
         """
         limits: tuple[tuple[Objective, float | None], ...] = ("time", self.max_time_ms), ("energy", self.max_energy_mj)
         ratios = []
@@ -57,14 +52,15 @@ class Goal:
         return max(ratios, default=0.0)
 
     def is_within_limits(self, outcomes: Outcomes) -> bool:
-        """Whether the outcomes are within every limit."""
+        """Whether mean time and energy are within their limits, and accuracy is at least `min_accuracy`."""
         accurate = self.min_accuracy is None or bool(outcomes.correct.mean() >= self.min_accuracy)
         return accurate and self.ratio_to_limit(outcomes) <= 1
 
     def choose_point(self, points: Sequence[Outcomes], reference: Outcomes) -> int:
-        """Return the index of the operating point that serves the goal best. points: see `cheapest_as_accurate`.
+        """Return the index of the operating point that serves the goal best. points: of one policy, sorted by cost.
 
-        If no point is sure to keep the reference's accuracy, return the most accurate one that costs no more.
+        reference: the single model whose accuracy is to be kept. If no point is sure to keep it, return the most
+        accurate point that costs no more than the reference, or the cheapest point if all cost more.
         """
         if self.is_limited or self.min_accuracy is not None:
             return self.choose_within_limits(points)
@@ -91,7 +87,7 @@ class Goal:
         return _best_index(is_accurate & is_cheaper, -cost, accuracy) if (is_accurate & is_cheaper).any() else None
 
     def _are_as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> NDArray[np.bool_]:
-        """Return which points pass the test of `cheapest_as_accurate` on these images, (points,) bool."""
+        """Return which points lose no more accuracy than allowed (see `cheapest_as_accurate`), (points,) bool."""
         accuracy, _ = self._accuracies_and_costs(points)
         gain = accuracy - reference.correct.mean()
         padded = np.pad(gain, 1, mode="edge")
@@ -102,10 +98,10 @@ class Goal:
         return is_accurate
 
     def choose_within_limits(self, points: Sequence[Outcomes]) -> int:
-        """Return the index of the point that serves a goal with limits best.
+        """Return the index of the most accurate point within the limits, or of the cheapest above `min_accuracy`.
 
-        Points that keep the limits by half a standard error come first: a point that barely keeps a limit here exceeds
-        it on every second set of other images.
+        If none is within the limits, return the one nearest to them. Points that keep the limits by half a standard
+        error come first: a point that barely keeps a limit here exceeds it on every second set of other images.
         """
         accuracy, cost = self._accuracies_and_costs(points)
         ratios = np.array([self.ratio_to_limit(point) for point in points])
@@ -161,9 +157,9 @@ class Goal:
         return False, f"{comparison}, which may be chance{_images_to_add(rival, gain, error)}"
 
     def _possible_loss(self, candidate: Outcomes, rival: Outcomes, gain: float, error: float) -> str | None:
-        """Return, in words, what accuracy the candidate may lose beyond `may_lose_points`; None if it is not inferior.
+        """Return in words how the candidate may lose more accuracy than allowed; None if it is not inferior.
 
-        gain, error: of its accuracy.
+        gain: its accuracy less the rival's, from -1 to 1. error: the standard error of the gain.
         """
         margin = self.may_lose_points / 100
         if 100 * gain < -self.may_lose_points:
@@ -181,7 +177,7 @@ class Goal:
         return f"{too_few}{_images_to_add(rival, surplus, error)}, or accept a larger loss with --may-lose"
 
     def reference(self, models: Sequence[Outcomes]) -> int:
-        """Return the index of the single model that policies are compared with.
+        """Return the index of the single model that policies are compared with. models: outcomes of each model.
 
         It is the most expensive model, which answers before a calibration exists, unless another is more accurate with
         95 % confidence in all comparisons together (Bonferroni). The most accurate model on the same images would be
@@ -200,13 +196,13 @@ class Goal:
 
 
 def _accuracy_gain(candidate: Outcomes, rival: Outcomes) -> tuple[float, float]:
-    """Return the gain of accuracy, from -1 to 1, and its standard error, which is at least 1/n."""
+    """Return the candidate's accuracy less the rival's, from -1 to 1, and its standard error, at least 1/n."""
     gain, error = paired_difference(candidate.correct, rival.correct, rival.groups)
     return gain, max(error, 1 / len(rival.correct))
 
 
 def _comparison_in_words(gain: float, error: float, ratio: float, objective: Objective) -> str:
-    """Return the comparison in words. gain, error: of accuracy, as shares. ratio: of the mean costs."""
+    """Return the comparison in words. gain, error: see `_accuracy_gain`. ratio: candidate's cost / rival's cost."""
     saved, low = round(100 * (1 - ratio)), 100 * (gain - ONE_SIDED_95 * error)
     cost = f"{abs(saved)} % {'less' if saved > 0 else 'more'}" if saved else "as much"
     points = f"{abs(100 * gain):.2f} points {'less' if gain < 0 else 'more'} accurate on these images"
@@ -215,7 +211,7 @@ def _comparison_in_words(gain: float, error: float, ratio: float, objective: Obj
 
 
 def _images_to_add(rival: Outcomes, gain: float, error: float) -> str:
-    """Return, in words, how many more images would make this gain significant: errors fall as 1 / sqrt(n)."""
+    """Return in words how many more images would make this gain significant, as errors fall with 1 / sqrt(n)."""
     if gain <= 0:
         return ""
     missing_images = len(rival.correct) * ((ONE_SIDED_95 * error / gain) ** 2 - 1)
@@ -233,10 +229,10 @@ def paired_difference(
 
 
 def standard_error(values: NDArray[np.float64], groups: NDArray[np.int64] | None) -> float:
-    """Return the standard error of the mean of (n,) values; infinite for one. groups: see Outcomes.
+    """Return the standard error of the mean of (n,) values; infinite for one value or group.
 
-    Groups are clusters: their sums are independent, but their members may depend on each other (Cochran, Sampling
-    Techniques, 1977, section 9A.2).
+    groups: (n,), a number that near-duplicates share. Groups are clusters: their sums are independent, but their
+    members may depend on each other (Cochran, Sampling Techniques, 1977, section 9A.2).
     """
     sums = values - values.mean()
     if groups is not None:
@@ -246,6 +242,6 @@ def standard_error(values: NDArray[np.float64], groups: NDArray[np.int64] | None
 
 
 def _best_index(allowed: NDArray[np.bool_], *keys: NDArray[np.float64]) -> int:
-    """Return the index of the largest first key among the allowed; the second key breaks ties."""
+    """Return the index at which `allowed` is true and the first key is largest; later keys break ties. All (p,)."""
     allowed_indices: list[int] = np.flatnonzero(allowed).tolist()
     return max(allowed_indices, key=lambda index: tuple(float(key[index]) for key in keys))

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.record.recording import Recording
 
-LOWEST, HIGHEST = 0.05, 20.0
-STEPS, PRECISION = 30, 1e-4
+LOWEST, HIGHEST = 0.05, 20.0  # temperatures
+STEPS, PRECISION = 30, 1e-4  # most iterations; relative change at which they end
 
 
 def fit_temperature(logits: NDArray[np.floating], classes: NDArray[np.int64]) -> float:

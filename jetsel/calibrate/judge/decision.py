@@ -15,30 +15,23 @@ from jetsel.policies.kind import Kind
 from jetsel.policies.registry import USUAL, catalogue, no_such
 from jetsel.site.site import Incumbent
 
-Runs = Mapping[str, PolicyReplay]
-Points = Mapping[str, Sequence[Outcomes]]
+Runs = Mapping[str, PolicyReplay]  # policy -> its held-out replay
+Points = Mapping[str, Sequence[Outcomes]]  # policy -> held-out results of its operating points, sorted by cost
 
 
 @dataclass(frozen=True, eq=False)
 class InstallRequest:
-    """The owner's request for a calibration.
-
-    in_use: the default policy today. policy: the one to install, None for the best. choice_factor: how much slower the
-    board makes a choice than this machine. machine: facts of the machine that was measured, empty if unknown.
-    wrong_at_most: default error rate of the family's requests, None for none. kinds: the policies to fit. force:
-    install a policy even if it may lose too much accuracy; limits still apply. command: the command line, for the
-    report.
-    """
+    """The owner's request for a calibration."""
 
     goal: Goal = field(default_factory=Goal)
-    in_use: Incumbent | None = None
-    policy: str | None = None
-    choice_factor: float = 1.0
-    machine: Mapping[str, Any] = field(default_factory=dict)
-    wrong_at_most: float | None = None
-    kinds: Sequence[Kind] = USUAL
-    force: bool = False
-    command: str = "jetsel calibrate IMAGES"
+    in_use: Incumbent | None = None  # the default policy today, None without one
+    policy: str | None = None  # the one to install, None for the best
+    choice_factor: float = 1.0  # how much slower the board makes a choice than this machine
+    machine: Mapping[str, Any] = field(default_factory=dict)  # facts of the measured machine, if known
+    wrong_at_most: float | None = None  # error rate to guarantee by default, None for none
+    kinds: Sequence[Kind] = USUAL  # the policies to fit
+    force: bool = False  # install even if too much accuracy may be lost; limits still apply
+    command: str = "jetsel calibrate IMAGES"  # for the report
 
     @property
     def is_firm(self) -> bool:
@@ -48,18 +41,14 @@ class InstallRequest:
 
 @dataclass(frozen=True, eq=False)
 class InstallDecision:
-    """Which policy to install, and why.
+    """Which policy to install, and why."""
 
-    outcomes: the winner's, held out. rival, rival_run: the policy that it was compared with. is_better: whether the
-    winner replaces the rival; always true if the owner did not choose the rival.
-    """
-
-    winner: str
-    outcomes: Outcomes
-    rival: str
+    winner: str  # the policy for requests that name none
+    outcomes: Outcomes  # the winner's, on held-out images
+    rival: str  # the policy that it was compared with
     rival_run: PolicyReplay
-    is_better: bool
-    verdict: str
+    is_better: bool  # whether the winner replaces the rival; True if the owner did not choose the rival
+    verdict: str  # the reason, one sentence
 
 
 def decide(
@@ -67,8 +56,8 @@ def decide(
 ) -> InstallDecision:
     """Choose the default policy, and compare it with the policy in use.
 
-    runs: the policies to choose from. points: results of the operating points of policies that have several. Raises
-    CalibrationError if the owner asks for a policy that is not in `runs`.
+    runs: the policies to choose from. points: of policies that have several. Raises CalibrationError if the owner asks
+    for a policy that is not in `runs`.
     """
     is_chosen = request.in_use is not None and request.in_use.is_chosen
     winner, reference, nearest = _choose_winner(runs, points, judge, request.goal)
@@ -91,10 +80,10 @@ def decide(
 
 
 def _choose_winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tuple[str, str, str | None]:
-    """Return the policy that serves the goal best, the single model that it was compared with, and a remark.
+    """Return the policy that serves the goal best, the single model that it was compared with, and a remark or None.
 
-    If no policy may replace the single model, the model wins, and the remark names the nearest policy and the reason;
-    otherwise the remark is None. A policy that always runs one model counts as that model.
+    If no policy may replace the single model, the model wins, and the remark says which policy comes nearest and what
+    it lacks. A policy that runs the same model on every image counts as that model.
     """
     names = {name: f"single:{judge.only_model(run)}" if judge.only_model(run) else name for name, run in runs.items()}
     outcomes = {name: judge.outcomes(runs[name]) for name in dict.fromkeys(names.values())}
@@ -119,14 +108,14 @@ def _choose_winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tupl
 
 
 def _may_replace(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
-    """Whether a policy may replace the reference, tested by its operating points or by itself."""
+    """Whether a policy may replace a single model: a point of it, or the policy itself, is as accurate."""
     if points is not None and goal.cheapest_as_accurate(points, rival) is not None:
         return True
     return goal.compare(policy, rival)[0]
 
 
 def _replay_in_use(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, PolicyReplay]:
-    """Return the name of the policy in use, and its replay on these images."""
+    """Return the name of the policy in use, and its replay: by its own calibration, or from `runs` if it has none."""
     name, calibration = in_use.policy, in_use.calibration
     if calibration is None:
         return name, runs[name]
@@ -137,7 +126,7 @@ def _replay_in_use(in_use: Incumbent, judge: Judge, runs: Runs) -> tuple[str, Po
 
 
 def _verdict(request: InstallRequest, winner: str, rival: str, reason: str, *, is_better: bool, is_chosen: bool) -> str:
-    """Return the verdict in words. reason: the comparison. is_chosen: whether the owner chose the rival."""
+    """Return the verdict in words. reason: their comparison. is_chosen: whether the owner chose the rival."""
     in_use = f"{rival}, the policy in use" if is_chosen else rival
     if winner == rival and is_chosen:
         return f"no policy is shown to be a better choice than {in_use}{reason}"

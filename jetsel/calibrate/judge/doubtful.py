@@ -25,7 +25,7 @@ _BLOCK = 1024  # images whose similarities to all others are held in memory at a
 
 
 def find_doubtful(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> DoubtfulFindings:
-    """Return the images whose labels should be checked. names: of the classes."""
+    """Return the images whose labels the owner should check. names: of the classes. temperatures: by model."""
     contradicted = _contradicted(recording, names, temperatures)
     if recording.embeddings is None:
         nothing = ImageSample(0, [])
@@ -36,7 +36,7 @@ def find_doubtful(recording: Recording, names: Sequence[str], temperatures: Mapp
 
 
 def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapping[str, float]) -> ImageSample:
-    """Return the images whose label the models contradict, the least probable label first."""
+    """Return the images whose label is improbable by the mean over all models, the least probable first."""
     rows = np.arange(len(recording.classes))
     mean = np.zeros((len(rows), recording.logits.shape[2]), np.float32)
     for model, logits in zip(recording.models, recording.logits, strict=True):
@@ -53,7 +53,10 @@ def _contradicted(recording: Recording, names: Sequence[str], temperatures: Mapp
 
 
 def _resembling(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> ImageSample:
-    """Return the images that resemble an image of another class, the most similar first; of each pair, one image."""
+    """Return the images that are nearly the same as one of another class, the most similar pair first, one of each.
+
+    vectors: embeddings of length 1, (n, width).
+    """
     classes, pairs = recording.classes, []
     for start in range(0, len(classes), _BLOCK):
         similarities = vectors[start : start + _BLOCK] @ vectors.T
@@ -72,7 +75,7 @@ def _resembling(recording: Recording, vectors: NDArray[np.float32], names: Seque
 
 
 def _outliers(recording: Recording, vectors: NDArray[np.float32], names: Sequence[str]) -> ImageSample:
-    """Return the images that are far from their class's centre, the farthest first, by robust standard score."""
+    """Return the images that are far from their class's centre by robust standard score, the farthest first."""
     classes = recording.classes
     scores = np.zeros(len(classes), np.float32)
     for number in np.unique(classes):
@@ -90,14 +93,14 @@ def _outliers(recording: Recording, vectors: NDArray[np.float32], names: Sequenc
 
 
 def _middle(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the unit vector of the median, which a few outliers do not move."""
+    """Return the median of (n, width) vectors, scaled to length 1; a few outliers do not move it."""
     median = np.median(vectors, axis=0)
     direction: NDArray[np.float32] = median / max(float(np.linalg.norm(median)), 1e-12)
     return direction
 
 
 def _sample(recording: Recording, names: Sequence[str], total: int, reasons: Mapping[int, str]) -> ImageSample:
-    """Return the sample with these images. why: row -> reason."""
+    """Return the sample of `total` images that describes those in `reasons`: row -> why to check it."""
     pairs = reasons.items()
     images = [ImageFinding(recording.path(row), names[recording.classes[row]], why=reason) for row, reason in pairs]
     return ImageSample(total, images)

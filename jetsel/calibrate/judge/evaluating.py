@@ -31,14 +31,12 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    recording: Recording,
-    calibration: Calibration | None,
-    policies: Mapping[str, Policy],
-    time_features: TimeFeatures,
+    recording: Recording, calibration: Calibration | None, policies: Mapping[str, Policy], time_features: TimeFeatures
 ) -> Evaluation:
     """Replay policies on a recording, and return their results.
 
-    A model without a calibration has temperature 1, as in the daemon.
+    calibration: of the policies, None for single models only; a model without a calibration has temperature 1, as in
+    the daemon. time_features: names of features -> ms to extract them.
     """
     objective = calibration.objective if calibration is not None and recording.energies is not None else "time"
     recording = replace(recording, objective=objective)
@@ -59,9 +57,9 @@ def evaluate(
 def check_promises(
     policy: str, promises: Promises, run: PolicyReplay, wrong: NDArray[np.bool_], groups: NDArray[np.int64] | None
 ) -> list[PromiseCheck]:
-    """Return whether each promise of a policy holds on other images.
+    """Return whether each promised error rate of a policy holds on other images.
 
-    wrong: (n,) bool. groups: (n,), see `share_interval`.
+    run: the policy's replay on them. wrong: (n,), whether its answer is wrong. groups: (n,), near-duplicates share one.
     """
     checks = []
     for promise in promises.kept:
@@ -85,11 +83,9 @@ def check_promises(
 
 
 def requested_policies(
-    models: Sequence[str],
-    calibration: Calibration | None,
-    names: Sequence[str],
+    models: Sequence[str], calibration: Calibration | None, names: Sequence[str]
 ) -> dict[str, Policy]:
-    """Return the policies with these names, or all if `names` is empty; raises UnknownPolicyError."""
+    """Return the calibration's policies with these names, or all if `names` is empty; raises UnknownPolicyError."""
     policies = catalogue(models, calibration)
     unknown = [name for name in names if name not in policies]
     if unknown:

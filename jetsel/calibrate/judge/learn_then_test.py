@@ -1,4 +1,4 @@
-"""Find confidence thresholds that keep the error rate of the answers below a level.
+"""Find confidence thresholds that guarantee an error rate (the "level") of the answers.
 
 The promise is that of Learn then Test (Angelopoulos, Bates, Candès, Jordan and Lei 2021, arXiv 2110.01052): with
 probability 1 - DELTA over the calibration images, at most the requested share of the answers is wrong. The number of
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from jetsel.calibrate.binomial import binomial_tail
 
 LEVELS = (0.01, 0.02, 0.05, 0.1)
-"""Shares of wrong answers to promise; fixed before any data is seen."""
+"""Error rates (shares of wrong answers) to guarantee; fixed before any data is seen."""
 DELTA = 0.1  # share of all calibrations whose promise may be broken
 THRESHOLDS = np.arange(1700, -1701, -1) / 100
 """Thresholds in the order of testing, fixed before any data is seen."""
@@ -33,7 +33,10 @@ Floats = NDArray[np.float64]
 
 @lru_cache(maxsize=1000)
 def fewest_answers(wrong: int, level: float, delta: float = DELTA) -> int:
-    """Return the least number of answers that pass the test with this number of wrong ones."""
+    """Return the least number of answers among which `wrong` wrong ones still prove an error rate below `level`.
+
+    delta: probability of proving it falsely.
+    """
     too_few, enough = wrong, math.ceil(16 + 8 * (wrong - math.log(delta)) / level)
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
@@ -42,7 +45,10 @@ def fewest_answers(wrong: int, level: float, delta: float = DELTA) -> int:
 
 
 def count_answers(scores: Floats, wrong: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of answers and of wrong answers at each threshold of GRID; a score of -inf never counts."""
+    """Return how many answers, and how many wrong ones, score at least each of THRESHOLDS; -inf never does.
+
+    scores: (n,), log-odds of each answer. wrong: (n,), whether it is wrong.
+    """
     all_of, wrong_of = np.sort(scores), np.sort(scores[wrong])
     return (
         len(all_of) - np.searchsorted(all_of, THRESHOLDS, side="left"),
@@ -51,7 +57,7 @@ def count_answers(scores: Floats, wrong: NDArray[np.bool_]) -> tuple[NDArray[np.
 
 
 def safe_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float, delta: float = DELTA) -> float | None:
-    """Return the mildest threshold that promises at most `level` wrong answers; None if no threshold does.
+    """Return the mildest threshold that guarantees a share of at most `level` wrong answers; None if none does.
 
     An answer is given if its score is at least the threshold. scores: (n,), -inf for images that are refused anyway.
     wrong: (n,). The images must not have fitted the temperatures or the policy, and near-duplicates count once. delta:
@@ -68,7 +74,10 @@ def safe_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float, delta
 def _mildest_threshold(
     answered: NDArray[np.int64], errors: NDArray[np.int64], level: float, delta: float, n: int
 ) -> float | None:
-    """Return the last threshold of GRID before the first that fails, None if the first test fails. n: images."""
+    """Return the last of THRESHOLDS before the first that fails the test, None if the first one fails.
+
+    answered, errors: from `count_answers`. n: number of images.
+    """
     needed = [fewest_answers(tolerated, level, delta) for tolerated in TOLERATED]  # rises with the tolerated errors
     least = next((answers for answers in needed if answers <= n / 2), needed[-1])
     threshold = None
@@ -80,14 +89,14 @@ def _mildest_threshold(
 
 
 def naive_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float) -> float | None:
-    """Return the mildest threshold with at most `level` wrong answers on these images, without a promise for others."""
+    """Return the mildest threshold with at most `level` wrong answers on these images, without a guarantee."""
     answered, errors = count_answers(scores, wrong)
     indices = np.flatnonzero((answered > 0) & (errors <= level * answered))
     return float(THRESHOLDS[indices[-1]]) if len(indices) else None
 
 
 def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float, delta: float = DELTA) -> int | None:
-    """Return the number of similar images that a promise would need; None if more images would not help.
+    """Return how many similar images a guarantee of `level` would need; None if more images would not help.
 
     The numbers of answers and errors are scaled up in steps of 1.1 until the test passes.
     """
@@ -105,12 +114,13 @@ def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float, delta:
 
 
 def early_threshold(first_scores: Floats, final_scores: Floats, threshold: float) -> float | None:
-    """Return the score after a cascade's first model below which a request is refused early; None: never.
+    """Return the score after a cascade's first model below which to refuse at once; None if it would refuse nothing.
 
-    first: (n,), scores after the first model, NaN for images that ended there. final: (n,), scores of the answers.
+    Images that score so low would hardly reach `threshold` in the end, so the later models are saved. first_scores:
+    (n,), after the first model, NaN for images that ended there. final_scores: (n,), of the answers.
 
-    Early refusal costs at most LOST of the answers above the threshold. It ignores which answers are right, so the
-    promise can be tested on the same images.
+    Early refusal costs at most MOST_ANSWERS_LOST of the answers above the threshold. It ignores which answers are
+    right, so the guarantee can be tested on the same images.
     """
     continued, is_given = first_scores[~np.isnan(first_scores)], final_scores >= threshold
     would_answer = np.sort(first_scores[is_given & ~np.isnan(first_scores)])

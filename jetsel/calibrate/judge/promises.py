@@ -1,4 +1,4 @@
-"""Test which error rates each policy can promise, on held-out images."""
+"""Test on held-out images which error rates each policy can promise, that is, guarantee with high probability."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TUNING_FOLDS = 2
 """Folds of ten that tune early refusal; the other eight test the promise. One of five unknown images tunes too, so the
 mix of known and unknown images is the same in both parts."""
 SEED = 2021
-TUNING_LEVEL_FACTOR = 1.5  # times the level
+TUNING_LEVEL_FACTOR = 1.5  # early refusal is tuned for an error rate of this many times the promised one
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -36,14 +36,11 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which images tune early refusal (`tuning`) and which test promises, (n,) each.
+    """Which images tune early refusal and which test promises."""
 
-    Of near-duplicates only one tests. recorded: number of images, near-duplicates counted once.
-    """
-
-    tuning: Bools
-    testing: Bools
-    recorded: int
+    tuning: Bools  # (n,)
+    testing: Bools  # (n,); of near-duplicates only one
+    recorded: int  # number of images, near-duplicates counted once
 
     @classmethod
     def of(cls, fold_of: NDArray[np.int64], groups: NDArray[np.int64] | None) -> Split:
@@ -63,7 +60,7 @@ def tuning_unknown(n: int) -> Bools:
 
 
 def align_unknown(unknown: Recording, recording: Recording) -> Recording:
-    """Return the unknown images with the models, order and costs of `recording`, and one of each near-duplicates.
+    """Return the recording `unknown` with the models, their order and costs of `recording`, without near-duplicates.
 
     Raises CalibrationError if a model of `recording` did not run on the unknown images.
     """
@@ -101,10 +98,10 @@ def promises_by_policy(
     default: str,
     rivals: int,
 ) -> dict[str, Promises]:
-    """Return the promises of each policy, see `promises_of`.
+    """Return policy -> the error rates that it can promise, see `promises_of`.
 
-    classes: (n,), the true ones. unknown: replays on unknown images; empty if there are none. default: the policy that
-    was chosen on the same images among `rivals` policies, as was the operating point of each policy that has several.
+    runs: held-out replays. classes: (n,), the true ones. unknown: replays on images of no known class; empty if there
+    are none. default: the policy that was chosen on the same images among `rivals` policies.
     """
     promises = {}
     for name, run in runs.items():
@@ -119,10 +116,10 @@ def promises_by_policy(
 def promises_of(
     run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None = None, chosen_among: int = 1
 ) -> Promises:
-    """Return the promises of one policy; for a level that cannot be promised, how many images it would need.
+    """Return the error rates of LEVELS that a policy can promise; for the others, how many images that would need.
 
-    run: on held-out images. wrong: (n,), which answers are wrong. Every answer to an unknown image is wrong; a promise
-    must hold among the known images alone, and among known and unknown images together.
+    run: on held-out images. wrong: (n,), which answers are wrong. unknown: on images of no known class, to which every
+    answer is wrong; a promise must hold among the known images alone, and among known and unknown images together.
 
     chosen_among: number of policies from which this one was chosen on the same images. The luckiest of several seems
     better than it is, so DELTA is divided by their number (Bonferroni). Operating points of one policy share nearly all
@@ -159,17 +156,17 @@ def promises_of(
 
 
 def _with_unknown(scores: Floats, wrong: Bools, unknown_scores: Floats) -> tuple[Floats, Bools]:
-    """Return scores and wrong answers of known and unknown images together."""
+    """Return scores and wrong answers of known images, followed by those of unknown images, which are all wrong."""
     return np.concatenate([scores, unknown_scores]), np.concatenate([wrong, np.ones(len(unknown_scores), bool)])
 
 
 def _early_refusal(
     run: PolicyReplay, wrong: Bools, split: Split, unknown: PolicyReplay | None, level: float
 ) -> tuple[float | None, ...]:
-    """Return the threshold of early refusal, tuned to the threshold that the `tuning` images suggest.
+    """Return the score after a cascade's first model below which to refuse at once; () for other policies.
 
-    They suggest it for a milder level (AIM times): these images are few, and a threshold that is too strict would
-    refuse images that could be answered.
+    It is tuned to the final threshold that the tuning images suggest for a milder level, TUNING_LEVEL_FACTOR times:
+    these images are few, and a threshold that is too strict would refuse images that could be answered.
     """
     final = scores_of(run, ())
     tuning_set = final[split.tuning], wrong[split.tuning]
@@ -197,13 +194,13 @@ def scores_of(run: PolicyReplay, early: Sequence[float | None]) -> Floats:
 
 
 def answered_under(run: PolicyReplay, promise: Promise) -> Bools:
-    """Return which images are answered under a promise, (n,)."""
+    """Return which images are answered if the policy must keep a promise, (n,); it refuses the others."""
     is_answered: Bools = scores_of(run, promise.early) >= promise.threshold
     return is_answered
 
 
 def _images_needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: float, delta: float) -> int | None:
-    """Return the total number of images that a promise would need, None if more images would not help."""
+    """Return how many images in all a promise would need, None if more would not help. tests: scores and wrong."""
     needs = [(images_needed(scores, wrong, level, delta), len(scores)) for scores, wrong in tests]
     factors = [needed / n for needed, n in needs if needed is not None]
     return math.ceil(max(factors) * recorded) if len(factors) == len(tests) else None

@@ -27,27 +27,23 @@ from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Computes results on one recording.
-
-    features_ms: names of features -> time to extract them. choice_factor: time of a choice on the recording's machine
-    divided by the time here.
-    """
+    """Computes accuracy, time and energy of replays on one recording."""
 
     recording: Recording
-    features_ms: TimeFeatures
-    choice_factor: float = 1.0
+    features_ms: TimeFeatures  # names of features -> ms to extract them
+    choice_factor: float = 1.0  # time of a choice on the recording's machine / time here
 
     def outcomes(self, run: PolicyReplay) -> Outcomes:
-        """Return the outcomes of a replay; time and energy include models, choice and features."""
+        """Return each image's result; its time and energy include models, choice and features."""
         recording = self.recording
         return Outcomes.of(recording, run.answered == recording.classes, run.ran, self.chooser_ms(run))
 
     def chooser_ms(self, run: PolicyReplay) -> float:
-        """Return the time of choosing for one image, features included."""
+        """Return the milliseconds of choosing the models for one image, extraction of features included."""
         return run.choice_ms * self.choice_factor + (self.features_ms(run.features) if run.features else 0.0)
 
     def result(self, name: str, run: PolicyReplay) -> Result:
-        """Return the metrics of one policy. name: of the policy."""
+        """Return the metrics that the report shows of one policy."""
         outcomes, single = self.outcomes(run), self.outcomes(self._best_single_replay)
         top1, time_ms, energy_mj = outcomes.correct, outcomes.time_ms, outcomes.energy_mj
         return Result(
@@ -65,14 +61,14 @@ class Judge:
         )
 
     def bounds(self) -> dict[str, Result]:
-        """Return the results of the best single model and of the oracle, which bound those of any policy."""
+        """Return the results of the best single model and of the oracle: what a policy should and can reach at most."""
         return {
             "best single": self.result("best single", self._best_single_replay),
             "oracle": self.result("oracle", self._oracle_replay),
         }
 
     def only_model(self, run: PolicyReplay) -> str | None:
-        """Return the model that is the only one to run on every image, None if there is none."""
+        """Return the model if the policy runs it, and no other, on every image; otherwise None."""
         used = np.flatnonzero(run.ran.any(axis=0))
         return self.recording.models[used[0]] if len(used) == 1 and run.ran[:, used[0]].all() else None
 
@@ -89,6 +85,7 @@ class Judge:
         return self._replay_columns(np.where(right.any(axis=1), priced.argmin(axis=1), 0))
 
     def _replay_columns(self, columns: NDArray[np.int64]) -> PolicyReplay:
+        """Return the replay of running one model on each image, at no cost for the choice. columns: (n,), its index."""
         rows, costs = np.arange(len(columns)), self.recording.costs("time")
         answered = self.recording.logits[columns, rows].argmax(axis=1)
         top5, ran = self.recording.is_among_best(5)[rows, columns], np.eye(len(costs), dtype=bool)[columns]
@@ -101,7 +98,7 @@ def _spread(values: NDArray[np.float64]) -> Spread:
     return Spread(float(values.mean()), float(p50), float(p95))
 
 
-LEAST_SHARE = 0.03  # smallest share of the images that counts as a kind
+LEAST_SHARE = 0.03  # smallest share of the images that is described as a kind of image
 LEAST_ROC_AREA = 0.8  # smallest area under the ROC curve of a feature that describes a kind
 
 LOOKS = {
@@ -117,10 +114,10 @@ LOOKS = {
 
 
 def describe_image_kinds(recording: Recording, run: PolicyReplay) -> list[ImageKind]:
-    """Return the kinds of images that one feature describes, the largest first.
+    """Return which images the policy starts with which model, if one feature describes them; the most images first.
 
-    A kind is all images that start with the same model. The feature with the best area under the ROC curve describes it
-    (Hanley and McNeil 1982).
+    A kind is all images that start with the same model. The feature that separates it best from the other images, by
+    the area under the ROC curve, describes it (Hanley and McNeil 1982).
     """
     first_model = run.ran.argmax(axis=1)
     values_by_name = {name: recording.feature(name) for name in LOOKS if name in recording.feature_names}
@@ -139,7 +136,10 @@ def describe_image_kinds(recording: Recording, run: PolicyReplay) -> list[ImageK
 
 
 def _roc_area(values: NDArray[np.float32], of_kind: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve: how likely a value of the kind is larger than another; ties count half."""
+    """Return how likely a value of the kind is larger than one of the others, ties counting half.
+
+    That is the area under the ROC curve. values, of_kind: (n,).
+    """
     _, rank, counts = np.unique(values, return_inverse=True, return_counts=True)
     mean_ranks = np.cumsum(counts) - (counts - 1) / 2  # ranks from 1; equal values share their mean rank
     n_of_kind = int(of_kind.sum())
@@ -160,8 +160,8 @@ def class_findings(
 ) -> list[ClassFinding]:
     """Return the findings of each class that has images, the least accurate first.
 
-    due, answered: (n,) true and answered class numbers. given: (n,), which images are answered under a promise; None
-    without a promise.
+    true, answered: (n,) class numbers, -1 for a refusal. names: of the classes. is_given: (n,), which images are
+    answered if the policy must keep a promised error rate; None without a promise.
     """
     rows = []
     for number in np.unique(true):
@@ -177,9 +177,9 @@ def class_findings(
 def find_differing(
     recording: Recording, runs: Mapping[str, PolicyReplay], names: Sequence[str], temperatures: Mapping[str, float]
 ) -> ImageSample:
-    """Return the images to which policies that choose give different answers; up to 48 are described, evenly spread.
+    """Return the images to which policies give different answers; up to MOST_IMAGES are described, evenly spread.
 
-    Single models are left out, as they differ on too many images.
+    Single models are left out, as they differ on too many images. names: of the classes. temperatures: by model.
     """
     choosing = {name: run for name, run in runs.items() if not name.startswith("single:")}
     answered = np.stack([run.answered for run in choosing.values()])

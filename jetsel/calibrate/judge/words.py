@@ -50,7 +50,7 @@ def signed(points: float) -> str:
 
 
 def change(value: float) -> str:
-    """Return a ratio as a relative change: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
+    """Return a ratio as a relative change in percent: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
     return f"{round(100 * (value - 1)):+d}{SPACE}%".replace("-", "\u2212").replace("+0", "0")
 
 
@@ -73,12 +73,12 @@ def left_out(reasons: Mapping[str, int]) -> str:
 
 
 def level(wrong_at_most: float) -> str:
-    """Return a promised share of wrong answers as a percentage: '5 %'."""
+    """Return an error rate from 0 to 1 as a percentage: 0.05 is '5 %'."""
     return f"{100 * wrong_at_most:g} %"
 
 
 def why_missing(missing: Missing) -> str:
-    """Return why a level cannot be promised: 'it needs about 480 images in all', rounded up to two digits."""
+    """Return why an error rate cannot be guaranteed: 'it needs about 480 images in all', rounded up to two digits."""
     if missing.images is None:
         return "too many of the surest answers are wrong, and more images would not help"
     step = 10 ** max(0, len(str(missing.images)) - 2)
@@ -86,7 +86,7 @@ def why_missing(missing: Missing) -> str:
 
 
 def promises_in_words(policy: str, promises: Promises) -> str:
-    """Return one sentence about a policy's promises, or about what the mildest level would need."""
+    """Return one sentence about the error rates that a policy can guarantee, or what the mildest one would need."""
     if not promises.kept:
         mildest = promises.missing[-1]
         return (
@@ -119,5 +119,5 @@ def premodel_in_words(chain: FittedChain) -> str:
 
 
 def metric_name(labels_from: str | None) -> str:
-    """Return the name of the metric: accuracy, or agreement with the model whose answers replace labels."""
+    """Return the name of the share of right answers: agreement if a model's answers replace labels, or accuracy."""
     return "Accuracy" if labels_from is None else "Agreement"

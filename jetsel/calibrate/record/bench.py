@@ -23,7 +23,7 @@ from jetsel.zoo import Family
 _WARM_UPS = 3  # the first runs allocate memory
 _UNSETTLED_SHARE = 0.1
 
-Missing = TypeVar("Missing")
+Missing = TypeVar("Missing")  # what is to be measured on an image
 
 
 @dataclass(frozen=True)
@@ -46,39 +46,35 @@ class EnergyPlan:
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """How to record. workers: threads that decode and infer. opened: the meter, if any. sysfs: as in [power].
-
-    features_px: largest number of pixels that features read. kept: models that are recorded even if a cheaper one
-    dominates them. unproven: models whose preprocessing is first compared with other ways.
-    """
+    """How to record."""
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
-    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
-    plan: TimingPlan = field(default_factory=TimingPlan)
-    opened: OpenedMeter = field(default_factory=lambda: OpenedMeter(reason=NO_METER))
-    energy: EnergyPlan = field(default_factory=EnergyPlan)
-    sysfs: str = "/sys"
-    features_px: int = WORKING_PX
-    always_recorded: frozenset[str] = frozenset()
-    unproven: frozenset[str] = frozenset()
+    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))  # threads that decode and infer
+    plan: TimingPlan = field(default_factory=TimingPlan)  # for timing
+    opened: OpenedMeter = field(default_factory=lambda: OpenedMeter(reason=NO_METER))  # the meter, or why there is none
+    energy: EnergyPlan = field(default_factory=EnergyPlan)  # for metering
+    sysfs: str = "/sys"  # root of the kernel's files about power and clocks
+    features_px: int = WORKING_PX  # largest number of pixels that features read
+    always_recorded: frozenset[str] = frozenset()  # models that are kept even if a cheaper one dominates them
+    unproven: frozenset[str] = frozenset()  # models whose preprocessing is compared with other kinds
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs models on recorded images to time or meter them. conditions: their id in the recording."""
+    """Runs models on recorded images to time or meter them."""
 
     store: Store
     family: Family
     engines: Mapping[str, Engine]
     options: RecordOptions
-    conditions: int
-    monitor: NoiseMonitor
-    observer: Observer
+    conditions: int  # id of this run's conditions in the recording
+    monitor: NoiseMonitor  # notices load and low clocks
+    observer: Observer  # receives progress, and may stop the run
 
     def sample_images(self, count: int) -> list[tuple[int, str, str]]:
-        """Return id, path and cut of up to `count` random images of this run that every model has answered.
+        """Return id, path and cut (`Cut.text`) of up to `count` random images that every model has answered.
 
-        The order is `drawn_order`, so most of the images stay the same when images are added.
+        Most of the images stay the same when images are added, see `drawn_order`.
         """
         rows = self.store.connection.execute(
             "SELECT id, path, cut, sha256 FROM photographs JOIN chosen USING (sha256)"
@@ -90,10 +86,10 @@ class Bench:
     def read_images(
         self, chosen: Sequence[tuple[int, str, str, Missing]]
     ) -> Iterator[tuple[int, CutImage, Missing, bool]]:
-        """Yield the images that can still be read, after warming up all models, and whether a model runs on a GPU.
+        """Yield id, decoded image, what is to be measured, and whether a model runs on a GPU, after warming up.
 
-        chosen: id, path, cut, and what is missing. Files that are gone or damaged are skipped; a later run tries them
-        again.
+        chosen: id, path, cut and what is to be measured. Files that are gone or damaged are skipped; a later run tries
+        them again.
         """
         on_gpu: bool | None = None
         for image_id, path, cut, missing in chosen:
@@ -116,7 +112,7 @@ class Bench:
         return prepared.extract(self.options.limits, self.options.features_px)
 
     def check_machine(self, on_gpu: bool) -> None:
-        """Check the machine under load, and store the reasons why this run's times and energies are unreliable."""
+        """Check the machine while it is busy, and store why the times and energies of this run are unreliable."""
         self.monitor.look(gpu=on_gpu)
         execute = self.store.connection.execute
         times_ms: dict[str, list[float]] = {}

@@ -19,7 +19,10 @@ _UNKNOWN = re.compile(r"unknown label: (['\"])(.*)\1 is not a class", re.DOTALL)
 
 
 def check_family(photos: Path, family: Family, others: Mapping[str, Family], label_map: Path | None) -> None:
-    """Raise CalibrationError if another family has more of the images' classes than this one."""
+    """Raise CalibrationError if another family knows more of the images' class names than `family` does.
+
+    others: by name. Nothing is checked if a label map translates the names, or if the images are in no class folders.
+    """
     folders = labels_in(photos)
 
     def count_known(candidate: Family) -> int:
@@ -31,13 +34,13 @@ def check_family(photos: Path, family: Family, others: Mapping[str, Family], lab
     own_count, best = count_known(family), max(others.values(), key=count_known, default=family)
     if count_known(best) > own_count:
         raise CalibrationError(
-            f"{photos}: {own_count} of its {len(folders)} classes are of family {family.name}, and {count_known(best)} of "
-            f"family {best.name}: use --family {best.name}"
+            f"{photos}: {own_count} of its {len(folders)} classes are of family {family.name}, and "
+            f"{count_known(best)} of family {best.name}: use --family {best.name}"
         )
 
 
 def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
-    """Return remarks about labels that are no class of the family, and about classes without images."""
+    """Return remarks for the owner: labels that are no class of the family, and classes that have no images."""
     remarks = []
     unknown = Counter(match[2] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
     if unknown:

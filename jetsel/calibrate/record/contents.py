@@ -22,20 +22,17 @@ FileHash = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class RecordingTask:
-    """An image that lacks predictions. number: its id if it is recorded already. missing: names of models.
-
-    sha256: of the file. key: identifier of the part of the file, see `Cut.key`.
-    """
+    """An image to run models on."""
 
     photograph: Labelled
-    sha256: str
-    key: str
-    number: int | None
-    missing: tuple[str, ...]
+    sha256: str  # of the file
+    key: str  # of the part of the file that models get, see `Cut.key`
+    number: int | None  # id of its row, None if it is new
+    missing: tuple[str, ...]  # the models without a prediction for it
 
 
 def list_tasks(store: Store, images: FoundImages, workers: Workers) -> list[RecordingTask] | None:
-    """Hash the files, find duplicates, and return the images that lack predictions; None if stopped.
+    """Hash the files, skip duplicates, and return the images that lack predictions; None if stopped.
 
     Files with equal content count once, under the first path, or not at all if their labels differ. Each run replaces
     the list of skipped files, and updates the labels of images that are recorded already.
@@ -74,7 +71,7 @@ def list_tasks(store: Store, images: FoundImages, workers: Workers) -> list[Reco
 
 
 def drawn_order(sha256: str, seed: int = SEED) -> bytes:
-    """Return a sort key that gives a random order of images over all classes and folders.
+    """Return a sort key that puts images in a random but repeatable order.
 
     It depends on seed and content alone, so a smaller sample is the beginning of a larger one.
     """
@@ -82,7 +79,10 @@ def drawn_order(sha256: str, seed: int = SEED) -> bytes:
 
 
 def _hash_file(item: tuple[Path, FileHash | None]) -> FileHash | str:
-    """Return the file's Content, or why it cannot be read. The hash is reused if size and date are unchanged."""
+    """Return a file's size, date and hash, or why it cannot be read. item: its path, and its entry of an earlier run.
+
+    The earlier hash is reused if size and date are unchanged.
+    """
     path, stored = item
     try:
         status = path.stat()
@@ -95,9 +95,9 @@ def _hash_file(item: tuple[Path, FileHash | None]) -> FileHash | str:
 
 
 def _choose_distinct(store: Store, copies: Mapping[tuple[str, str], list[Labelled]]) -> dict[tuple[str, str], Labelled]:
-    """Return each distinct image at its first path; list duplicates and contradictory files as skipped.
+    """Return each distinct image at its first path, and list duplicates and contradictory labels as skipped.
 
-    Images that are recorded already get their current path and label.
+    copies, and the result: by key and hash of the file. Recorded images get their current path and label in the store.
     """
     execute = store.connection.execute
     execute("CREATE TEMP TABLE chosen (sha256 TEXT PRIMARY KEY)")

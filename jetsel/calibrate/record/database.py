@@ -80,7 +80,7 @@ _MISMATCHES = {
 
 @contextmanager
 def convert_sqlite_errors(path: Path) -> Iterator[None]:
-    """Convert SQLite's errors into CalibrationError."""
+    """Within the block, convert SQLite's errors into CalibrationErrors that name the file and the repair."""
     try:
         yield
     except sqlite3.Error as fault:
@@ -91,7 +91,8 @@ def convert_sqlite_errors(path: Path) -> Iterator[None]:
 def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Connection:
     """Open a recording of this family for writing, with an exclusive lock; create the file if there is none.
 
-    Raises CalibrationError if the file is in use, no recording, of another version, or of another family or setting.
+    features_px: largest number of pixels that features read. Raises CalibrationError if the file is in use, is no
+    recording, or was made by another version, for another family, or with other settings.
     """
     expected_meta = _expected_meta(family) | {"features_px": str(features_px)}
     with convert_sqlite_errors(path):
@@ -118,7 +119,7 @@ def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Conn
 
 @contextmanager
 def open_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
-    """Open a recording of this family for reading, for the duration of the block.
+    """Open a recording of this family for reading; close it at the end of the block.
 
     SQLite writes only to recover a file whose writer was killed; a read-only file works too. Raises CalibrationError if
     the file is missing or refused, or if the block reads data that jetsel did not write.
@@ -164,10 +165,13 @@ COMMIT_EVERY_S = 1.0
 
 
 class Store:
-    """A recording that is open for writing, from one thread. SQLite's errors are raised as they are: see `faults`."""
+    """A recording that is open for writing, from one thread. Its methods raise sqlite3.Error.
+
+    The temporary table `wanted` holds the models of this run, and `chosen` (see `list_tasks`) its images.
+    """
 
     def __init__(self, path: Path, family: Family, features_px: int) -> None:
-        """Open or create the file; raises CalibrationError, see `create_or_open`."""
+        """Open or create the file, as `create_or_open` does, and begin a transaction."""
         self.connection = create_or_open(path, family, features_px)
         self.connection.execute("BEGIN")
         self._began = time.monotonic()
@@ -193,7 +197,7 @@ class Store:
             self._began = time.monotonic()
 
     def set_models(self, models: Sequence[Model], cheapest: Model, always_recorded: Collection[str] = ()) -> None:
-        """Add the models to record; predictions of other weights with the same name are deleted.
+        """Choose the models to record; what is recorded of other weights with the same name is deleted.
 
         cheapest: the model whose embeddings are kept; its predictions without an embedding are deleted, to be repeated.
         always_recorded: models to resume even if an earlier run dropped them.
@@ -218,12 +222,12 @@ class Store:
             )
 
     def drop_model(self, model: str, reason: str) -> None:
-        """Stop recording this model; its predictions so far are kept."""
+        """Stop recording this model and store why; its predictions so far are kept."""
         self.connection.execute("INSERT INTO dropped SELECT id, ? FROM wanted WHERE name = ?", (reason, model))
         self.connection.execute("DELETE FROM wanted WHERE name = ?", (model,))
 
     def begin_run(self, conditions: Conditions) -> int:
-        """Store this run's conditions and return their id; delete times and energies of other machines."""
+        """Store this run's conditions and return their id; delete times and energies measured on other machines."""
         rows = self.connection.execute(
             "SELECT id, found FROM conditions WHERE id IN"
             " (SELECT conditions FROM timings UNION SELECT conditions FROM energies)"
@@ -239,7 +243,7 @@ class Store:
         return int(cursor.lastrowid or 0)
 
     def models_missing_in(self, table: str, image_id: int | None) -> tuple[str, ...]:
-        """Return the models without a row for the image in the table `what`. photograph: its id, None if it is new."""
+        """Return this run's models that have no row in `table` for an image. image_id: None if the image is new."""
         names = self.connection.execute(
             "SELECT name FROM wanted WHERE id NOT IN"
             f" (SELECT model FROM {table} WHERE photograph IS ? AND model NOT NULL) ORDER BY name",
@@ -248,6 +252,6 @@ class Store:
         return tuple(name for (name,) in names)
 
     def add_skipped(self, skipped: Iterable[tuple[Path, str]]) -> None:
-        """Store skipped files, each with the reason."""
+        """List files in the recording as skipped, each with the reason."""
         rows = ((str(path), reason) for path, reason in skipped)
         self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?)", rows)

@@ -27,9 +27,9 @@ EncodedOutput = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """New results of one image. facts: columns of its row, None if they are recorded already. said: outputs by model.
+    """New results of one image. facts: columns of its row, None if they are recorded already. outputs: by model.
 
-    facts has decode_ms and features_ms in processor time of one thread, because wall time would include waiting for
+    In facts, decode_ms and features_ms are processor time of one thread, because wall time would include waiting for
     other threads. Timing the models later replaces features_ms with wall time.
     """
 
@@ -38,17 +38,20 @@ class Examined:
 
 
 class Examiner:
-    """Examines images from any number of threads; each engine runs at most `engine.concurrency` calls at a time."""
+    """Decodes images, extracts features and runs models, from any number of threads at a time.
+
+    Each engine runs at most `engine.concurrency` calls at a time. A caller adds models to `dropped` to stop them.
+    """
 
     def __init__(self, family: Family, engines: Mapping[str, Engine], options: RecordOptions) -> None:
         self._family, self._engines, self._options = family, engines, options
         self._specs = {model.manifest.name: model.manifest.input for model in family.models}
-        self.dropped: set[str] = set()  # models that run no more
+        self.dropped: set[str] = set()
         self.durations_ms: dict[str, list[float]] = {name: [] for name in engines}  # wall time, other threads run too
         self._slots = {name: threading.BoundedSemaphore(engine.concurrency) for name, engine in engines.items()}
 
     def __call__(self, task: RecordingTask) -> Examined | str:
-        """Return the image's new results, or why the file cannot be used. Raises EngineFailedError."""
+        """Return the results that the task's image lacks, or why it cannot be used. Raises EngineFailedError."""
         try:
             data = image.read_file(task.photograph.path, self._options.limits)
             began = time.thread_time()
@@ -67,7 +70,7 @@ class Examiner:
         return Examined(facts, {name: self._run_model(name, prepared.photograph) for name in missing})
 
     def infer(self, name: str, batch: NDArray[np.float32]) -> Output:
-        """Run one model on a batch; wait while its engine is busy."""
+        """Run one model on a batch as `Engine.infer` does; wait while its engine is busy."""
         with self._slots[name]:
             return self._engines[name].infer(batch)
 
@@ -97,7 +100,7 @@ class Examiner:
 
 
 def write_results(store: Store, task: RecordingTask, examined: Examined) -> None:
-    """Write the new results of an image into the recording."""
+    """Write the new results of an image into the recording, and its row if it is new."""
     image_id = task.number
     if examined.facts is not None:
         cursor = store.connection.execute(

@@ -24,16 +24,13 @@ from jetsel.zoo import Family, Model
 
 
 def load(
-    path: Path,
-    family: Family,
-    models: Sequence[str] | None = None,
-    labels_from: str | None = None,
+    path: Path, family: Family, models: Sequence[str] | None = None, labels_from: str | None = None
 ) -> LoadedRecording:
-    """Return the recording of the images that all models have answered. models: by name, None for the whole family.
+    """Read the recording at `path`: the images that all models have answered. models: names, None for the whole family.
 
-    labels_from: use this model's first answers as classes, and include images without a label. Raises CalibrationError
-    if the file is refused, if a model was not recorded or has new weights, or if no image is complete, labelled and
-    timed.
+    labels_from: the model whose first answers replace the labels; then images without a label are included. Raises
+    CalibrationError if the file is no recording of this family, if a model was not recorded or has new weights, or if
+    no image is complete, labelled and timed.
     """
     wanted = {one.manifest.name: one.manifest.identity for one in family.models}
     wanted = {name: identity for name, identity in wanted.items() if models is None or name in models}
@@ -72,7 +69,7 @@ def _build_recording(
     rows: Sequence[_ImageRow],
     labels_from: str | None,
 ) -> Recording:
-    """Return the outputs and features of these images. rows: see `_complete`."""
+    """Return the Recording of the images in `rows`, from `_complete_images`. costs_ms: by model, cheapest first."""
     names = tuple(costs_ms)
     logits, embeddings = _read_outputs(file, names, [row[0] for row in rows], len(family.labels.wnids))
     classes = np.array([-1 if row[2] is None else row[2] for row in rows], np.int64)
@@ -96,14 +93,14 @@ _ImageRow = tuple[int, str, int, int, bytes, str]  # id, path, class, near_hash,
 
 
 def learned_share(models: Sequence[Model], hashes: Sequence[str]) -> float:
-    """Return the share of the images that heads of these models were trained on. hashes: of the images."""
+    """Return the share of images that were used to train a head of these models. hashes: SHA-256 of each image."""
     heads = [model.directory / model.manifest.head.file for model in models if model.manifest.head is not None]
     learned: set[str] = set().union(*map(learned_images, heads))
     return float(np.mean([sha256[: 2 * HASH_BYTES] in learned for sha256 in hashes]))
 
 
 def _check_models(file: sqlite3.Connection, path: Path, models: Mapping[str, str]) -> None:
-    """Raise CalibrationError if a model is not recorded, or with other weights. models: name -> identity."""
+    """Raise CalibrationError if a model is not recorded, or with other weights. models: name -> hash of its weights."""
     recorded = dict(file.execute("SELECT name, identity FROM models").fetchall())
     for name, identity in models.items():
         if recorded.get(name) != identity:
@@ -112,7 +109,10 @@ def _check_models(file: sqlite3.Connection, path: Path, models: Mapping[str, str
 
 
 def _complete_images(file: sqlite3.Connection, path: Path, models: tuple[str, ...], labelled: bool) -> list[_ImageRow]:
-    """Return the images that every model has answered, in the order of their paths."""
+    """Return the images that every model has answered, in the order of their paths. labelled: only those with a class.
+
+    Raises CalibrationError if there are none.
+    """
     marks = ", ".join("?" * len(models))
     rows = file.execute(
         "SELECT id, path, class, near_hash, features, source FROM photographs WHERE"
@@ -131,7 +131,10 @@ def _complete_images(file: sqlite3.Connection, path: Path, models: tuple[str, ..
 def _read_outputs(
     file: sqlite3.Connection, models: tuple[str, ...], photographs: list[int], classes: int
 ) -> tuple[NDArray[np.float16], NDArray[np.float16] | None]:
-    """Return the models' logits (m, n, c), and the first model's embeddings (n, width), None if any lacks one."""
+    """Return the models' logits (m, n, c), and the first model's embeddings (n, width), None if an image lacks one.
+
+    photographs: ids of n images, in the order of the results. classes: c, the number of classes.
+    """
     row_of_id = {photograph: row for row, photograph in enumerate(photographs)}
     logits = np.empty((len(models), len(photographs), classes), np.float16)
     embeddings: dict[int, NDArray[np.float16]] = {}
@@ -153,9 +156,9 @@ def _read_outputs(
 
 
 def _read_times(file: sqlite3.Connection, path: Path, models: tuple[str, ...]) -> tuple[dict[str, float], Times]:
-    """Return the models' median times over the images on which every model was timed, cheapest first, and the rest.
+    """Return model -> median ms over the images on which every model was timed, cheapest first, and the Times.
 
-    These medians replace the family's own order, which comes from one run when each model was added.
+    This order replaces the family's own, which comes from one run when each model was added.
     """
     marks = ", ".join("?" * len(models))
     timings = file.execute(
@@ -211,7 +214,7 @@ def read_energies(file: sqlite3.Connection, models: Sequence[str]) -> Energies |
 
 
 def _half_width_mj(rows: Sequence[_EnergyRow]) -> float:
-    """Return half the 95 % interval of the mean energy over images, all errors in quadrature (JCGM 100:2008, 5.1.2).
+    """Return half the 95 % interval of a model's mean energy, its errors added in quadrature (JCGM 100:2008, 5.1.2).
 
     The errors of the windows' scatter and of the sensor are independent between images; `sensor_mj` is 0 except in
     recordings of earlier versions. The error of the idle power is the same for all images.

@@ -1,4 +1,4 @@
-"""Meter the energy of each model and of the features, in windows of repeated runs, until the mean has settled."""
+"""Meter the energy of each model and of the features, in windows of repeated runs, until the mean is known to 5 %."""
 
 from __future__ import annotations
 
@@ -34,27 +34,23 @@ SPARE_VALUES = 1.5  # a longer window aims at this multiple of the sensor values
 
 @dataclass
 class WindowSeries:
-    """The windows so far of one model or of the features.
+    """The metered windows so far of one model or of the features. A window repeats runs for seconds."""
 
-    energies_mj: of one run above idle power. durations_ms: of one run. Both are means of a window. failures: windows in
-    a row without an energy. reason: why the last one failed.
-    """
-
-    energies_mj: list[float] = field(default_factory=list)
-    durations_ms: list[float] = field(default_factory=list)
-    runs: int = 0
-    failures: int = 0
-    reason: str | None = None
+    energies_mj: list[float] = field(default_factory=list)  # of one run above idle power, a mean for each window
+    durations_ms: list[float] = field(default_factory=list)  # of one run, a mean for each window
+    runs: int = 0  # in all windows
+    failures: int = 0  # windows in a row without an energy
+    reason: str | None = None  # why the last window failed
 
     def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
-        """Add a window. energy_mj, duration_ms: of all its runs together."""
+        """Add a window. energy_mj, duration_ms: of all its `runs` together."""
         self.energies_mj.append(energy_mj / runs)
         self.durations_ms.append(duration_ms / runs)
         self.runs += runs
         self.failures = 0
 
     def fail(self, reason: str | None) -> None:
-        """Count a window for which the sensor gave no energy."""
+        """Count a window for which the sensor gave no energy, with the reason."""
         self.failures, self.reason = self.failures + 1, reason
 
     @property
@@ -66,10 +62,10 @@ class WindowSeries:
 
 
 def meter_models(bench: Bench, meter: Meter) -> bool:
-    """Meter every model and the features on the plan's images; return False if stopped.
+    """Meter every model and the features on a few images, as the EnergyPlan says; return False if stopped.
 
-    Energies that are recorded already are skipped, failed ones are tried again. Each is written as soon as it settles.
-    If the sensor fails, metering ends and the recording keeps the reason.
+    Energies that are recorded already are skipped, failed ones are tried again. Each is written as soon as its mean is
+    known to 5 %. If the sensor fails, metering ends and the recording keeps the reason.
     """
     plan = bench.options.energy
     bench.store.connection.execute("DELETE FROM energies WHERE mean_mj IS NULL")
@@ -96,7 +92,7 @@ def meter_models(bench: Bench, meter: Meter) -> bool:
 
 
 class WindowMeter:
-    """Meters windows of repeated runs, and lengthens them if the sensor needs it."""
+    """Meters windows of repeated runs, and lengthens them if the sensor gives too few values in one."""
 
     def __init__(self, meter: Meter, plan: EnergyPlan, now: Callable[[], float] = time.perf_counter) -> None:
         self._meter, self._plan, self._now = meter, plan, now
@@ -105,9 +101,9 @@ class WindowMeter:
     def by_turns(
         self, runs: Mapping[str | None, Callable[[], object]], stop: StopEvent
     ) -> Iterator[tuple[str | None, WindowSeries]]:
-        """Yield each name with its windows once they settle or reach the limit; unsettled ones are lost at a stop.
+        """Yield each name with its windows when its mean is known to 5 % or the limit of windows is reached.
 
-        Each gets one window per turn, so that all meet the same conditions.
+        Each gets one window per turn, so that all meet the same conditions. A stop loses the names not yet yielded.
         """
         waiting = {name: WindowSeries() for name in runs}
         while waiting:
@@ -118,7 +114,7 @@ class WindowMeter:
                 if self._is_done(series):
                     yield name, waiting.pop(name)
 
-    def _is_done(self, series: WindowSeries) -> bool:
+    def _is_done(self, series: WindowSeries) -> bool:  # known to NOISY_SHARE, or at a limit of the plan
         plan, energies_mj = self._plan, series.energies_mj
         if series.failures >= plan.most_failures or len(energies_mj) >= plan.most_windows:
             return True
@@ -126,7 +122,7 @@ class WindowMeter:
         return is_enough and half_width(energies_mj) < NOISY_SHARE * statistics.fmean(energies_mj)
 
     def _meter_window(self, run_once: Callable[[], object], series: WindowSeries) -> None:
-        """Meter one window. If the sensor gives too few new values, drop the window and lengthen the next."""
+        """Meter one window into `series`. If the sensor gives too few new values, drop it and lengthen the next."""
         began_s, runs = self._now(), 0
         begin_ns = self._meter.begin()
         while runs == 0 or self._now() - began_s < self._window_s:
@@ -146,7 +142,7 @@ class WindowMeter:
 
 
 def _models_to_meter(store: Store, photograph: int) -> list[str | None]:
-    """Return the models, and FEATURES, that are not metered on this image yet."""
+    """Return the names of models, and FEATURES, that are not metered on this image yet. photograph: its id."""
     metered = store.connection.execute(
         "SELECT 1 FROM energies WHERE photograph = ? AND model IS NULL", (photograph,)
     ).fetchone()
@@ -154,7 +150,7 @@ def _models_to_meter(store: Store, photograph: int) -> list[str | None]:
 
 
 def _write_energy(bench: Bench, photograph: int, name: str | None, series: WindowSeries) -> None:
-    """Write the mean energy of one run over windows, and two parts of half its 95 % interval.
+    """Write the mean energy of one run, and the two parts of half its 95 % confidence interval.
 
     scatter_mj comes from the windows' scatter, idle_mj from the error of the idle power, which all windows share.
     """

@@ -16,11 +16,11 @@ from jetsel.calibrate.record.cuts import WHOLE, Cut, parse_box
 from jetsel.zoo import Labels
 
 ClassLookup = Callable[[str], int | None]
-"""Label -> number of its class, None if it means no class or several."""
+"""Maps an owner's label to the number of its class; None if it names no class or several."""
 
 
 def class_lookup(labels: Labels, label_map: Path | None) -> ClassLookup:
-    """Return a function that finds a class by identifier or name, exactly or else ignoring case and blanks.
+    """Return a function that finds a class by identifier or name: exactly, otherwise ignoring case and blanks.
 
     label_map: a CSV of `folder,label`, which takes precedence. Raises CalibrationError if the CSV is invalid.
     """
@@ -77,20 +77,17 @@ _DATE_OR_CAMERA = re.compile(r"(19|20)\d\d(\d{4}.*|\D.*)?|[1-9]\d\d[A-Z0-9_]{5}"
 
 @dataclass(frozen=True)
 class Labelled:
-    """One image. label: the owner's. class_number: its class. Both are None if labels are not needed.
-
-    cut: the part of the image that models get.
-    """
+    """One image to record. class_number and label are None if labels are not needed."""
 
     path: Path
-    class_number: int | None
-    label: str | None
-    cut: Cut = WHOLE
+    class_number: int | None  # of the class that the label names
+    label: str | None  # the owner's
+    cut: Cut = WHOLE  # the part of the image that models get
 
 
 @dataclass(frozen=True)
 class FoundImages:
-    """The images below one folder or in one CSV, in the order of their paths, and the skipped files."""
+    """The images below the folder or in the CSV `source`, in the order of their paths, and the skipped files."""
 
     source: Path
     photographs: tuple[Labelled, ...]
@@ -128,7 +125,7 @@ def find_images(
 
 
 def labels_in(source: Path) -> list[str]:
-    """Return the names of the class folders in a folder, or the labels in a CSV; raises CalibrationError."""
+    """Return the owner's labels: the names of the folders in `source`, or the labels in a CSV."""
     if not source.is_dir():
         return sorted({label for _, label, _ in _files_in_csv(source, need_labels=True) if label is not None})
     return [folder.name for folder in folders_in(source)]
@@ -157,10 +154,11 @@ def class_names(source: Path) -> list[str]:
 
 
 def check_level(source: Path, number_of: ClassLookup | None = None) -> None:
-    """Raise CalibrationError if the classes are one level deeper, as in train/rose and val/rose.
+    """Raise CalibrationError if the class folders are one level deeper than expected, as in train/rose and val/rose.
 
-    number_of: recognizes class names: classes are deeper if a folder in `source` holds one. None: they are if no folder
-    there holds images, and two hold folders of one name, or there is only one. Dates and cameras' names do not count.
+    number_of: recognizes known classes; a folder in `source` must not hold folders of such a name. None, if the classes
+    are new: then it is an error if no folder in `source` holds images itself, and either two of them hold folders with
+    the same name or there is only one. Folders named by dates or by cameras do not count.
     """
     inside: dict[str, set[str]] = defaultdict(set)  # folder -> its folders that hold images, "" for itself
     for path in images_below(source):
@@ -193,11 +191,11 @@ def _classify(path: Path, label: str | None, cut: Cut, number_of: ClassLookup, n
 
 
 FoundFile = tuple[Path | LeftOut, str | None, Cut]
-"""An image or why it is skipped, its label, and the part of it that models get."""
+"""An image's path, or the path and the reason if it is skipped; its label; the part of it that models get."""
 
 
 def _files_in_folder(source: Path) -> Iterator[FoundFile]:
-    """Yield each image at any depth with its outermost folder as the label, and each skipped file."""
+    """Yield each file below a folder at any depth; the outermost folder is its label."""
     for path in images_below(source):
         folders = path.relative_to(source).parts[:-1] if isinstance(path, Path) else ()
         yield path, folders[0] if folders else None, WHOLE

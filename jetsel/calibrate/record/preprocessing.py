@@ -30,14 +30,15 @@ from jetsel.zoo.placing import rewrite
 
 LEAST_IMAGES, MOST_IMAGES = 10, 100
 MOST_VARIANTS = 6  # in a calibration, where the comparison was not requested
-CURRENT = "as described"
+CURRENT = "as described"  # name of the preprocessing that the manifest describes
 _RISK = 0.01  # error probability of a test
 
 
 def preprocessing_variants(current: InputSpec | None, width_px: int, height_px: int) -> dict[str, InputSpec]:
-    """Return the ways to compare, by the option that chooses each: every convention if `used` is None.
+    """Return the kinds of preprocessing to compare, by the command-line option that chooses each.
 
-    Otherwise these are `used`, conventions with other channels or levels, and `used` with other channels or resizing.
+    They are `current`, conventions with other channels or levels, and `current` with other channels or resizing; all
+    conventions if `current` is None.
     """
     conventions = {f"--like {name}": convention(name, width_px, height_px) for name in CONVENTIONS}
     if current is None:
@@ -63,7 +64,10 @@ def right_by_variant(
     variants: Mapping[str, InputSpec],
     limits: image.Limits,
 ) -> list[bool] | None:
-    """Return for each way whether the model is right, None if the file cannot be used; raises EngineFailedError."""
+    """Return whether the model is right with each kind of preprocessing, None if the image cannot be used.
+
+    infer: runs the model on a batch of one; may raise EngineFailedError.
+    """
     decode_px = max(spec.shorter_px for spec in variants.values())
     try:
         photograph = decode_cut(image.read_file(labelled.path, limits), labelled.cut, limits, decode_px).photograph
@@ -75,14 +79,14 @@ def right_by_variant(
 
 @dataclass(frozen=True, eq=False)
 class VariantComparison:
-    """Result of a comparison. right: way -> whether the model is right, (n,). classes: class -> number of images."""
+    """A model's accuracy with several kinds of preprocessing (variants) on n labelled images."""
 
-    right: Mapping[str, NDArray[np.bool_]]
-    classes: Mapping[int | None, int]
+    right: Mapping[str, NDArray[np.bool_]]  # variant -> whether the model is right, (n,)
+    classes: Mapping[int | None, int]  # class number -> number of images
 
     @classmethod
     def of(cls, outcomes: Iterable[tuple[Labelled, list[bool] | None]], variants: Iterable[str]) -> VariantComparison:
-        """Collect the outcomes of `right_in`; images that cannot be used are skipped."""
+        """Collect pairs of an image and its result of `right_by_variant`; unusable images, with None, are skipped."""
         rows = [(one.class_number, right) for one, right in outcomes if right is not None]
         columns = zip(*(right for _, right in rows), strict=True) if rows else ()
         right = {way: np.array(column) for way, column in zip(variants, columns, strict=False)}
@@ -95,11 +99,11 @@ class VariantComparison:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough images and classes to compare the ways."""
+        """Whether there are enough images and classes for a comparison."""
         return self.images >= LEAST_IMAGES and len(self.classes) > 1
 
     def count(self, variant: str) -> int:
-        """Return the number of images on which the model is right with this way."""
+        """Return the number of images on which the model is right with this preprocessing."""
         return int(self.right[variant].sum())
 
     def is_proven(self, variant: str) -> bool:
@@ -109,10 +113,10 @@ class VariantComparison:
 
     @property
     def better_variant(self) -> str | None:
-        """The best of the ways that are significantly better than USED, None if none is.
+        """The best of the variants that are significantly better than CURRENT, None if none is.
 
-        McNemar's exact test (Psychometrika 12, 1947), one-sided, on the images on which exactly one of the two ways is
-        right. The risk is divided by the number of ways (Bonferroni).
+        McNemar's exact test (Psychometrika 12, 1947), one-sided, on the images on which exactly one of the two is
+        right. The risk is divided by the number of comparisons (Bonferroni).
         """
         is_right_now, better = self.right[CURRENT], []
         for variant, is_right in self.right.items():
@@ -135,9 +139,10 @@ def draw_images(images: Iterable[Labelled]) -> list[Labelled]:
 def check_preprocessing(
     models: Iterable[Model], images: Sequence[Labelled], examiner: Examiner, limits: image.Limits, workers: Workers
 ) -> None:
-    """Compare each model's preprocessing with other ways, and store in the recording which is significantly worse.
+    """Compare each model's preprocessing with other kinds, and store a doubt in the recording if one is better.
 
-    Each model is compared once. If its preprocessing is proven, its manifest says so, if this user may write it.
+    A model is compared once in each recording. If its preprocessing is proven, its manifest is marked so, if this user
+    may write it.
     """
     sample = draw_images(images)
     for model in models:

@@ -34,9 +34,9 @@ from jetsel.zoo import Family, verify
 
 
 def time_models(bench: Bench, budget_s: float) -> bool:
-    """Time every model on the plan's images that are not timed yet; return False if stopped.
+    """Time every model on random images that are not timed yet, as the TimingPlan says; return False if stopped.
 
-    It ends when the budget is spent, but not before `plan.least` images are timed.
+    It ends when `budget_s` is spent, but not before `plan.least` images are timed.
     """
     plan, stop_s = bench.options.plan, time.monotonic() + budget_s
     images = bench.sample_images(plan.images)
@@ -57,7 +57,7 @@ def time_models(bench: Bench, budget_s: float) -> bool:
 
 
 def _time_image(bench: Bench, image_id: int, prepared: CutImage, models: tuple[str, ...]) -> None:
-    """Time models and features on one image; the features' time replaces the one taken while recording."""
+    """Time models and features on one image; this features_ms replaces the one measured while recording."""
     execute = bench.store.connection.execute
     runs: dict[str, Callable[[], object]] = {name: partial(bench.run, name, prepared) for name in models}
     durations_by_name = run_by_turns({"": partial(bench.extract, prepared), **runs}, bench.options.plan.repeats)
@@ -71,6 +71,7 @@ def _time_image(bench: Bench, image_id: int, prepared: CutImage, models: tuple[s
 
 
 LEAST_IMAGES = 300
+# A model is dominated if a cheaper one is right nearly wherever the model is: it is recorded no further.
 MOST_SHARE = 0.01  # largest share of images on which only the dominated model is right
 RISK = 0.05  # that the true share is larger (one-sided; Clopper and Pearson, Biometrika 26, 1934)
 MOST_TIME_RATIO = 0.9  # largest ratio of times: of two equally fast models, both are kept
@@ -80,7 +81,7 @@ ESTIMATED_BY = 3  # images per thread that estimate how long the recording takes
 
 @contextmanager
 def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[str, Engine]]:
-    """Verify, load and warm up every model of the family; give name -> engine, and close them at the end.
+    """Verify, load and warm up every model of the family; yield name -> engine, and close them after the block.
 
     Each engine serves one caller per core. Raises ManifestError, ConfigError or EngineFailedError.
     """
@@ -152,9 +153,9 @@ def record(
 def _examine_first(
     tasks: list[RecordingTask], examiner: Examiner, options: RecordOptions, observer: Observer
 ) -> dict[str, Examined | str]:
-    """Examine a few images, announce how long all will take, and return the results of the few, by key.
+    """Examine a few images to announce how long all will take, and return their results, by the task's key.
 
-    If observer.announce, which receives this plan, is None, no image is examined.
+    Without observer.announce, which receives the RecordingPlan, no image is examined here.
     """
     if observer.announce is None or not tasks:
         return {}
@@ -181,7 +182,7 @@ def _examine_all(
     workers: Workers,
     always_recorded: Collection[str],
 ) -> int:
-    """Examine and write all tasks until stopped; return how many were written. first_results: of `_examine_first`.
+    """Examine and write all tasks until stopped; return how many were written. first_results: from `_examine_first`.
 
     Dominated models are dropped when 300, 600, 1,200, ... images are recorded.
     """
@@ -223,7 +224,7 @@ def _drop_dominated(store: Store, examiner: Examiner, always_recorded: Collectio
 def dominated_models(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, float]) -> list[tuple[str, str]]:
     """Return pairs of a model and a cheaper one that is right nearly wherever the model is, the most expensive first.
 
-    right: by model, (n,). times_ms: by model.
+    right: model -> whether it is right, (n,). times_ms: by model. See MOST_SHARE, RISK and MOST_TIME_RATIO.
     """
     pairs: list[tuple[str, str]] = []
     remaining = sorted(right, key=times_ms.__getitem__, reverse=True)
@@ -240,7 +241,7 @@ def dominated_models(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[s
 
 
 def correctness_by_model(store: Store) -> dict[str, NDArray[np.bool_]]:
-    """Return whether each wanted model is right, (n,) by name, on the labelled images that all of them answered."""
+    """Return model -> whether it is right, (n,), on the labelled images that all models of this run have answered."""
     execute = store.connection.execute
     complete = (
         "SELECT id FROM photographs JOIN chosen USING (sha256) WHERE class IS NOT NULL AND (SELECT COUNT(*) FROM"

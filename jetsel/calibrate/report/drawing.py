@@ -50,7 +50,7 @@ _STYLE: Any = {
 
 
 def draw(chart: Chart) -> Markup:
-    """Return the content of an SVG element of WIDTH_PT by HEIGHT_PT."""
+    """Return the chart as the content of an SVG element of WIDTH_PT by HEIGHT_PT."""
     out = io.StringIO()
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser's fonts have more characters
@@ -111,7 +111,10 @@ def _place_labels(figure: Figure, axes: Axes, chart: Chart) -> None:
 
 
 def _free_place(size: Bbox, inside: Bbox, taken: Sequence[Bbox]) -> tuple[float, float, float] | None:
-    """Return how far to move a text from its point, across and up, and the distance of its edge; None without room."""
+    """Return how far to move a text from its point: across, up, and the distance of its edge; None if nothing is free.
+
+    size: the text's box centred on its point. inside: the area to stay in. taken: boxes not to cover. All in points.
+    """
     for away, turn in itertools.product(DISTANCES_PT, range(TURNS)):
         angle = 2 * math.pi * turn / TURNS
         across, up = math.cos(angle) * (away + size.width / 2), math.sin(angle) * (away + size.height / 2)

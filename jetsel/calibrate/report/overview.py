@@ -14,7 +14,7 @@ LONGEST = 26  # characters that a name may have
 
 
 def statuses(findings: Findings) -> dict[str, str]:
-    """Return the status of the policy in use, the winner, and the policy in use before, by name."""
+    """Return policy -> "in use", "in use now", "in use before" or "candidate"; other policies have no status."""
     current = {} if findings.current is None else {findings.current.name: "in use"}
     if findings.installed:
         return dict.fromkeys(current, "in use before") | {findings.winner: "in use now"}
@@ -22,7 +22,10 @@ def statuses(findings: Findings) -> dict[str, str]:
 
 
 def compared_results(findings: Findings) -> list[Result]:
-    """Return the results: policy in use, candidate, other policies, single models, oracle; in each group by time."""
+    """Return the results in the order of the overview.
+
+    That is: policy in use, candidate, other policies, single models, oracle; each group from fast to slow.
+    """
     comparison, marks = findings.comparison, statuses(findings)
     results = comparison.policies | {"oracle": comparison.bounds["oracle"]}
     if findings.current is not None:
@@ -39,7 +42,10 @@ def compared_results(findings: Findings) -> list[Result]:
 def overview(
     results: Sequence[Result], best_single: str, labels_from: str | None, marks: Mapping[str, str] = {}
 ) -> Listing:
-    """Return the table with a row for each result. marks: policy to highlight -> why."""
+    """Return the table with a row for each result. labels_from: the model whose answers replace labels, or None.
+
+    best_single: the single model that the columns Points and Time compare with. marks: policy to highlight -> why.
+    """
     columns: dict[str, Callable[[Result], str]] = {
         f"{metric_name(labels_from)}, %": lambda r: f"{percent(r.top1)} \u00b1 {percent(r.top1_interval.half_width)}",
         "Top-5, %": lambda r: percent(r.top5),
@@ -59,15 +65,15 @@ def overview(
 
 
 def _policy_name(result: Result) -> str:
-    """Return the policy's name, with the model if it always runs the same one."""
+    """Return the policy's name, followed by the model if it runs the same one on every image."""
     is_one = result.always is not None and not result.name.startswith(SINGLE)
     return short(f"{result.name} (always {result.always})" if is_one else result.name, LONGEST)
 
 
 def without_dominated(results: Sequence[Result], most: int, always_shown: Iterable[str]) -> list[Result]:
-    """Return at most `most` results, if possible, by leaving out dominated single models, then the least accurate ones.
+    """Shorten a list of results to `most`, if possible, by leaving out single models.
 
-    always_shown: names that stay.
+    Models that are slower than a more accurate one go first, then the least accurate ones. always_shown: names to keep.
     """
     singles = [one for one in results if one.name.startswith(SINGLE) and one.name not in set(always_shown)]
     most_singles = most - (len(results) - len(singles))
@@ -83,7 +89,7 @@ Point = tuple[float, float]  # mean time in ms, accuracy in percent
 
 
 def cards(findings: Findings) -> list[tuple[str, Result, Result | None]]:
-    """Return status, result and the result to compare with (or None) of the policies that have a status."""
+    """Return, for each policy with a status, the status, its result, and the result to compare it with or None."""
     marks, current = statuses(findings), findings.current
     has_other = current is not None and current.name != findings.winner
     return [

@@ -31,12 +31,12 @@ LONGEST_PATH, LONGEST = 80, 120  # characters that a path and a class in a table
 
 
 class PageImage(Struct, frozen=True):
-    """One image of the page. jpeg: in base64, None if `missing` says why there is none."""
+    """One image of the page."""
 
     finding: ImageFinding
     path: str
-    jpeg: str | None
-    missing: str
+    jpeg: str | None  # a small copy in base64, or None
+    missing: str  # why there is no copy
 
     @property
     def policies(self) -> dict[str, list[str]]:
@@ -46,7 +46,7 @@ class PageImage(Struct, frozen=True):
 
 
 def page_images(sample: ImageSample, limits: image.Limits) -> list[PageImage]:
-    """Return the images of a sample with small copies."""
+    """Return the images of a sample with small copies, and with paths relative to their common folder."""
     folder = os.path.commonpath([str(Path(one.path).parent) for one in sample.images] or [""])
     return [
         PageImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small_copy(Path(one.path), limits))
@@ -87,7 +87,7 @@ def render_page(findings: Findings, limits: Limits) -> str:
 
 
 def _next_steps(findings: Findings) -> list[tuple[str, str]]:
-    """Return what the owner can do next, each with its command."""
+    """Return pairs of what the owner can do next, in words, and the command for it."""
     command = findings.command
     if findings.installed:
         return [("To undo this:", f"jetsel calibration rollback --family {shlex.quote(findings.calibration.family)}")]
@@ -102,7 +102,7 @@ def _next_steps(findings: Findings) -> list[tuple[str, str]]:
 
 
 def render_template(name: str, **values: Any) -> str:
-    """Return the text of one of this folder's templates, filled in with the values."""
+    """Return the text of a template in this folder, filled in. name: of its file. values: its variables."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jetsel.calibrate", "report"),
         autoescape=True,
@@ -117,7 +117,7 @@ def render_template(name: str, **values: Any) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """Return the value for Jinja2 to escape and write, without characters that a page cannot carry."""
+    """Replace the characters of a text that HTML cannot hold; Jinja2 calls this for each value before escaping it."""
     return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -134,11 +134,11 @@ def _class_table(findings: Findings) -> Listing | None:
     return Listing(findings.winner, columns, rows, (3,)) if rows else None
 
 
-NO_VALUE = "\u2013"  # the cell of an unknown share
+NO_VALUE = "\u2013"  # an en dash, in cells of unknown shares
 
 
 def promises_heading(promise: Promise | None) -> str:
-    """Return the heading of the promises, which names one of them."""
+    """Return the heading of the section on promises (guaranteed error rates). shown: the one to name, if any."""
     if promise is None:
         return "Promises: none can be made"
     return (
@@ -147,7 +147,10 @@ def promises_heading(promise: Promise | None) -> str:
 
 
 def promised_levels(policy: str, promises: Promises, unknown_images: int) -> Listing:
-    """Return the table of a policy's levels, promised or not, in rising order."""
+    """Return the table of the error rates that a policy can or cannot guarantee, in rising order.
+
+    unknown_images: number of images of no known class that were tested; with 0, their column is left out.
+    """
     columns = ["Wrong at most", "Images answered, %", "Answers wrong, %", "Time saved by early refusal, %"]
     columns += ["Unknown images refused, %"] if unknown_images else []
     cells = len(columns) - 1

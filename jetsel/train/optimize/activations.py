@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from jetsel.base.errors import CalibrationError
 
 MOST_CYCLES = 40
-MOST_AT_ONCE = 0.2  # of the operations: the remaining channels must learn to replace the removed ones
+MOST_AT_ONCE = 0.2  # of the operations, in one cycle: the other channels must learn to replace the removed ones
 LEAST_LEFT = 1 / 8  # of a layer's channels, so that no layer vanishes
-BISECTIONS = 12  # bisections of the bound
+BISECTIONS = 12  # steps of the search for a bound
 CHANNEL_MULTIPLE, NARROW_LAYER = 4, 16  # more than 16 channels stay a multiple of four, which processors handle faster
 
 
@@ -29,22 +29,19 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 @dataclass(frozen=True, eq=False)
 class PrunableNetwork:
-    """A network to prune. example: an input of it, (n, ...). shown: batches on which activations are counted.
-
-    last: layers whose outputs stay.
-    """
+    """A network to prune."""
 
     net: nn.Module
-    example: Tensor
-    sample_batches: Sequence[Tensor]
-    output_layers: Collection[nn.Module]
+    example: Tensor  # an input for it, (n, ...)
+    sample_batches: Sequence[Tensor]  # inputs on which activations are counted
+    output_layers: Collection[nn.Module]  # their channels are the answers, so none is removed
 
 
 def prune(network: PrunableNetwork, train: Callable[[nn.Module], None], share: float) -> int:
-    """Prune a network in place, in cycles, and return the number of removed channels.
+    """Prune a network in place, in cycles of training and pruning, and return the number of removed channels.
 
-    train: trains the network. share: of the multiply-accumulates that stays; the bound below which channels are removed
-    rises until it is reached. Raises CalibrationError if no channel can be removed.
+    train: fine-tunes the network. share: of the multiply-accumulates that is to stay. Raises CalibrationError if no
+    channel can be removed.
     """
     net, example = network.net, network.example
     target_operations = share * count_operations(net, example)
@@ -64,10 +61,10 @@ def prune(network: PrunableNetwork, train: Callable[[nn.Module], None], share: f
 
 
 def channel_scores(network: PrunableNetwork) -> list[tuple[nn.Module, Tensor]]:
-    """Return the first layer of each group of layers with shared channels, and the channels' scores.
+    """Return how active channels are: the first layer of each group of layers with the same channels, and (channels,).
 
     A score is the share of images and places at which a channel is above zero, after a normalisation if one follows:
-    an activation lets these values pass. Channels that a sum ties together share their mean score.
+    an activation lets these values pass. Layers of which a sum is taken have the same channels, with their mean score.
     """
     net = network.net.eval()
     groups = list(_groups(network))
@@ -94,9 +91,10 @@ def channel_scores(network: PrunableNetwork) -> list[tuple[nn.Module, Tensor]]:
 def prune_to(
     network: PrunableNetwork, scores: Sequence[tuple[nn.Module, Tensor]], target: float, lowest: float = 0.0
 ) -> int:
-    """Remove the channels below the lowest bound that leaves `due` operations, and return their number.
+    """Remove the channels that score below a bound, and return their number.
 
-    No more than MOST_AT_ONCE of the operations are removed. Bisection finds the bound. least: the lowest to try.
+    Bisection finds the lowest bound, from `lowest` on, that leaves at most `target` operations, or all but MOST_AT_ONCE
+    of them.
     """
     net, example = network.net, network.example
     target = max(target, (1 - MOST_AT_ONCE) * count_operations(net, example))
@@ -113,9 +111,9 @@ def prune_to(
 
 
 def inactive(score: Tensor, bound: float) -> list[int]:
-    """Return the channels of a layer whose score is at most the bound, the least active first.
+    """Return the indices of the channels whose score is at most the bound, the least active first.
 
-    A share of LEAST_LEFT stays, and of layers with more than NARROW channels a multiple of TOGETHER.
+    A share of LEAST_LEFT stays, and of layers with more than NARROW_LAYER channels a multiple of CHANNEL_MULTIPLE.
     """
     width = len(score)
     n_left = max(int((score > bound).sum()), 1, round(LEAST_LEFT * width))
@@ -126,7 +124,7 @@ def inactive(score: Tensor, bound: float) -> list[int]:
 
 
 def remove(net: nn.Module, example: Tensor, channels_of: Sequence[tuple[nn.Module, Sequence[int]]]) -> int:
-    """Remove channels from layers, and from all layers that read them; return their number."""
+    """Remove channels from layers, and from all layers that read them; return how many. channels_of: their indices."""
     graph = _graph(net, example)
     for layer, rows in channels_of:
         if rows:
@@ -136,7 +134,7 @@ def remove(net: nn.Module, example: Tensor, channels_of: Sequence[tuple[nn.Modul
 
 
 def count_operations(net: nn.Module, example: Tensor) -> int:
-    """Return the multiply-accumulates for one input."""
+    """Return the number of multiply-accumulates for one input. example: inputs, (n, ...)."""
     return int(tp.utils.count_ops_and_params(net, example[:1].to(next(net.parameters()).device))[0])
 
 
@@ -145,7 +143,7 @@ def _graph(net: nn.Module, example: Tensor) -> tp.DependencyGraph:
 
 
 def _groups(network: PrunableNetwork) -> Iterator[list[nn.Module]]:
-    """Yield groups of layers that share their output channels, each in the order of the network."""
+    """Yield groups of layers that have the same output channels, each in the order of the network."""
     graph = _graph(network.net, network.example)
     for group in graph.get_all_groups(ignored_layers=list(network.output_layers), root_module_types=[*MAKERS]):
         layers = [dep.target.module for dep, _ in group if graph.is_out_channel_pruning_fn(dep.handler)]
@@ -153,6 +151,6 @@ def _groups(network: PrunableNetwork) -> Iterator[list[nn.Module]]:
 
 
 def _counted_layers(group: Sequence[nn.Module]) -> list[nn.Module]:
-    """Return the layers of a group whose outputs are counted: its normalisations, or all if it has none."""
+    """Return the layers of a group whose activations are counted: its normalisations, or all if it has none."""
     norms = [layer for layer in group if isinstance(layer, NORMS)]
     return norms or list(group)

@@ -16,11 +16,11 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, load, numpy_helper,
 from jetsel.base.errors import CalibrationError, ManifestError
 from jetsel.zoo.onnx_model import Step, drop_unused_weights, inputs_of, put_behind
 
-MOST_SHOWN = 256  # images that determine the ranges
+MOST_SHOWN = 256  # images that determine the ranges of activations
 
 
 def with_fixed_size(model: ModelProto, height_px: int, width_px: int) -> ModelProto:
-    """Return a copy for images of this size, with the shape of every tensor inferred.
+    """Return a copy of a model for images of this size alone, with the shape of every tensor inferred.
 
     Weights of other precision become float32, and padding that depends on the size becomes numbers. Raises
     ManifestError if the graph does not work at this size.
@@ -43,7 +43,7 @@ def with_fixed_size(model: ModelProto, height_px: int, width_px: int) -> ModelPr
 
 
 def tensor_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
-    """Return the known shapes by tensor, weights included; an open dimension counts as 1."""
+    """Return tensor -> shape, weights included, as far as shapes are known; a dimension without a size counts as 1."""
     values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
     shapes = {
         value.name: tuple(side.dim_value or 1 for side in value.type.tensor_type.shape.dim)
@@ -54,7 +54,7 @@ def tensor_shapes(model: ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def _unpack_weights(model: ModelProto) -> None:
-    """Replace weights that pass through Cast or Identity nodes by float32 weights.
+    """Replace Cast and Identity nodes whose input is a weight by a weight of their result, in place.
 
     torch's exporter writes equal tensors once, and adds an Identity for each copy.
     """
@@ -72,7 +72,7 @@ def _unpack_weights(model: ModelProto) -> None:
 
 
 def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Replace a convolution's SAME padding by numbers, as ONNX defines it: the output is ceil(input / stride) wide."""
+    """Replace a convolution's SAME padding by numbers: ONNX demands an output that is ceil(input / stride) wide."""
     attributes = {attribute.name: attribute for attribute in node.attribute}
     if node.op_type != "Conv" or b"SAME" not in getattr(attributes.get("auto_pad"), "s", b""):
         return
@@ -91,11 +91,11 @@ def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None
 
 
 def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> ModelProto:
-    """Return the model in 8 bits as Q/DQ nodes: weights per channel, activations by their ranges on images.
+    """Return the model quantised to 8 bits, with QuantizeLinear and DequantizeLinear nodes.
 
-    model: with a fixed input size. shown: preprocessed images, (n, 3, height, width). symmetric: signed activations
-    around 0, which TensorRT demands; ONNX Runtime is faster with unsigned ones. Raises CalibrationError if an operator
-    cannot be quantised.
+    Weights are scaled per channel, activations by their ranges on images. model: from `with_fixed_size`. shown:
+    preprocessed images, (n, 3, height, width). symmetric: signed activations around 0, which TensorRT demands; ONNX
+    Runtime is faster with unsigned ones. Raises CalibrationError if an operator cannot be quantised.
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
@@ -130,7 +130,7 @@ def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> M
 
 
 def fp16(model: ModelProto) -> ModelProto:
-    """Return the model in 16 bits; inputs and outputs stay 32 bits wide. Raises CalibrationError if it cannot."""
+    """Return the model in 16-bit floats; inputs and outputs stay float32. Raises CalibrationError if it cannot."""
     from onnxruntime.transformers.float16 import convert_float_to_float16
     from onnxruntime.transformers.onnx_model import OnnxModel
 

@@ -30,22 +30,19 @@ LARGEST_NORM = 1.0  # of a step's gradient: there is no batch normalisation to s
 
 @dataclass(frozen=True, eq=False)
 class DistillationPlan:
-    """What a network learns from. levels: images, (n, 3, height, width) uint8. spec: their normalisation.
+    """How to fine-tune a network."""
 
-    teacher: the original network. most_s: limit of the training time.
-    """
-
-    levels: NDArray[np.uint8]
-    spec: InputSpec
-    teacher: nn.Module
+    levels: NDArray[np.uint8]  # images, (n, 3, height, width) uint8
+    spec: InputSpec  # how they are normalised
+    teacher: nn.Module  # the original network, whose answers are learned
     epochs: int
-    most_s: float
+    most_s: float  # limit of the training time
     seed: int
 
 
 @dataclass
 class Progress:
-    """Progress of training: epochs done, epochs planned, and the time taken."""
+    """Progress of training: epochs done, epochs planned (`of`), and the time taken so far."""
 
     epochs: int = 0
     of: int = 0
@@ -53,9 +50,9 @@ class Progress:
 
 
 def distil(net: nn.Module, plan: DistillationPlan, checkpoint: Path, report: Reporter) -> Progress:
-    """Fine-tune `net` in place, from its checkpoint if there is one, and return the progress.
+    """Fine-tune `net` in place, from the file `checkpoint` if it exists, and return the progress.
 
-    If all epochs would take longer than lesson.most_s, estimated from those done, fewer are trained, but at least one.
+    If all epochs would take longer than plan.most_s, estimated from those done, fewer are trained, but at least one.
     """
     net.to(training_device(), memory_format=torch.channels_last)
     plan.teacher.to(training_device(), memory_format=torch.channels_last).eval()
@@ -86,7 +83,7 @@ def training_device() -> torch.device:
 
 
 def learning_rate(passed: float) -> float:
-    """Return the learning rate: a linear rise, then a half cosine to zero. passed: share of the training, 0 to 1."""
+    """Return the learning rate: a linear rise, then half a cosine to 0. passed: share of the training done, 0 to 1."""
     if passed < WARM_UP_SHARE:
         return LEARNING_RATE * passed / WARM_UP_SHARE
     return LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * (passed - WARM_UP_SHARE) / (1 - WARM_UP_SHARE)))
@@ -112,7 +109,7 @@ def _train_epoch(
 
 
 def distillation_loss(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tensor:
-    """Return the divergence of the network's answers from its teacher's on a batch."""
+    """Return the Kullback-Leibler divergence of a network's answers to a batch from its teacher's, at TEMPERATURE."""
     with torch.autocast(batch.device.type, torch.bfloat16):
         with torch.no_grad():
             teacher_logits = teacher(batch).float()
@@ -122,7 +119,10 @@ def distillation_loss(net: nn.Module, teacher: nn.Module, batch: Tensor) -> Tens
 
 
 def random_crops(plan: DistillationPlan, rows: Tensor, generator: torch.Generator) -> Tensor:
-    """Return random crops of the images `rows`, (n, 3, height, width): normalised, randomly mirrored, and resized."""
+    """Return a random crop of each image in `rows` at its full size, normalised, (n, 3, height, width).
+
+    A crop has 40 to 100 % of the area and a side ratio from 3:4 to 4:3, and half of the crops are mirrored.
+    """
     mean, std = (torch.tensor(channel_values).view(1, 3, 1, 1) for channel_values in (plan.spec.mean, plan.spec.std))
     images, n = (torch.from_numpy(plan.levels[rows.numpy()]).float() / 255 - mean) / std, len(rows)
     area = SMALLEST_AREA + (1 - SMALLEST_AREA) * torch.rand(n, generator=generator)

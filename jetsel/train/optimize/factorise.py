@@ -68,14 +68,14 @@ def one_d(net: nn.Module, share: float) -> int:
 
 
 def factor_by_svd(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Return factors (rank, m) and (n, rank) whose product is the nearest to `matrix`, (n, m), of this rank."""
+    """Return the factors of the best approximation of `matrix`, (n, m), of this rank: (rank, m) and (n, rank)."""
     left, values, right = torch.linalg.svd(matrix.detach(), full_matrices=False)
     roots = values[:rank].sqrt()  # shared equally, so that both factors learn equally fast
     return roots[:, None] * right[:rank], left[:, :rank] * roots
 
 
 def is_plain_convolution(layer: nn.Module, side: int | None) -> bool:
-    """Whether a layer is an ungrouped, undilated convolution. side: of its kernel, None for any above 1."""
+    """Whether a layer is an ungrouped, undilated convolution. side: of its square kernel, None for any above 1."""
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or set(layer.dilation) != {1}:
         return False
     if side is None:
@@ -101,7 +101,7 @@ def bias_of(layer: nn.Module) -> Tensor:
 
 
 def sequence_of(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
-    """Return the layers in sequence, with their weights and biases set; a bias of None is left out."""
+    """Set weights and biases, and return the layers in sequence. layers: each with its weight, and its bias or None."""
     with torch.no_grad():
         for layer, weight, bias in layers:
             layer.weight.copy_(weight)
@@ -113,7 +113,10 @@ def sequence_of(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequenti
 def replace_layers(
     net: nn.Module, accepts: Callable[[nn.Module], bool], replacement_of: Callable[[nn.Module], nn.Module | None]
 ) -> int:
-    """Replace each layer that `is_meant` accepts by `made_of(layer)`, if that is smaller; return their number."""
+    """Replace each layer that is accepted by its replacement, in place, if that has fewer weights; return how many.
+
+    replacement_of: returns None for a layer that cannot be replaced.
+    """
     count = 0
     for name, layer in [(name, layer) for name, layer in net.named_modules() if accepts(layer)]:
         replacement = replacement_of(layer)

@@ -35,7 +35,7 @@ TRAINED = ("prune", "factorise")
 SHARE = 0.5  # of the multiply-accumulates that stays after pruning or factorising
 EPOCHS = 16
 FEWEST_IMAGES = 100
-PARTS = 3  # the images are split into this number of parts; one compares the models, the others train
+PARTS = 3  # the images are split into equal parts: one compares the models, the others train
 HASHED_PX = 64  # shorter side of images that are compared for near-duplicates
 LEAST_AGREEMENT = 0.2  # with the parent; a model below this is broken
 
@@ -45,40 +45,32 @@ LabelledPath = tuple[Path, int | None]
 
 @dataclass(frozen=True)
 class OptimizeJob:
-    """A model to make.
-
-    symmetric: 8-bit numbers as TensorRT demands them. threads: of one inference. most_s: limit of fine-tuning. work:
-    folder for the results of finished steps.
-    """
+    """A cheaper model to make from one of a family."""
 
     parent: Model
     family: Family
-    method: str
-    images: Sequence[LabelledPath]
+    method: str  # int8, fp16, prune or factorise
+    images: Sequence[LabelledPath]  # for training and comparing
     limits: Limits
-    threads: int
-    symmetric: bool
-    most_s: float
-    work: Path
+    threads: int  # of one inference
+    symmetric: bool  # 8-bit numbers as TensorRT demands them
+    most_s: float  # limit of fine-tuning
+    work: Path  # folder for finished steps, from which a later run resumes
 
     @property
     def name(self) -> str:
-        """Name of the new model."""
+        """Name of the new model, such as `m-int8`."""
         return f"{self.parent.manifest.name}-{self.method}"
 
 
 @dataclass(frozen=True)
 class ParentComparison:
-    """Comparison of the new model with its parent. images: number of images compared.
+    """Comparison of the new model with its parent on images."""
 
-    right, parent_right: accuracy from 0 to 1, None without labels. agreement: share of equal answers, None without
-    images.
-    """
-
-    images: int
-    right: float | None
+    images: int  # their number
+    right: float | None  # accuracy from 0 to 1, None without labels
     parent_right: float | None
-    agreement: float | None
+    agreement: float | None  # share of equal answers, None without images
     latency_ms: float
     parent_latency_ms: float
     file_bytes: int
@@ -86,7 +78,7 @@ class ParentComparison:
 
 
 def check_method(family: Family, parent: Model, method: str) -> None:
-    """Raise CalibrationError if the method cannot be used for this model, or if its result exists already."""
+    """Raise CalibrationError if the method cannot be used for `parent`, or if the family has its result already."""
     name = f"{parent.manifest.name}-{method}"
     if not is_plain(name):
         raise CalibrationError(f"{name} cannot be a name: {RULE}; add {parent.manifest.name} under a shorter one")
@@ -105,7 +97,7 @@ def check_method(family: Family, parent: Model, method: str) -> None:
 
 
 def check_images(method: str, count: int) -> None:
-    """Raise CalibrationError if there are too few images for the method."""
+    """Raise CalibrationError if the method needs more than `count` images. fp16 works without any."""
     if count < FEWEST_IMAGES and (method != "fp16" or count):
         labelled = "labelled " if method in TRAINED else ""
         raise CalibrationError(
@@ -115,7 +107,7 @@ def check_images(method: str, count: int) -> None:
 
 
 def make_model(job: OptimizeJob, target: Path, report: Reporter) -> tuple[Model, ParentComparison]:
-    """Make the model, compare it with its parent, and add it to the folder `target`.
+    """Make the model, compare it with its parent, and add it to `target`, the folder of a family's models.
 
     Call `check_method` and `check_images` first. Raises CalibrationError, ManifestError or EngineFailedError; then
     nothing is added.
@@ -144,7 +136,7 @@ def make_model(job: OptimizeJob, target: Path, report: Reporter) -> tuple[Model,
 
 
 def _split_images(job: OptimizeJob, report: Reporter) -> tuple[list[LabelledPath], list[LabelledPath]]:
-    """Return the readable images for training and those for comparing; near-duplicates stay together."""
+    """Return the readable images for training, and those for comparing; near-duplicates are in the same list."""
     paths = [path for path, _ in job.images]
     hashes = read_images(paths, job.limits, HASHED_PX, lambda _, decoded: perceptual_hash(decoded.bgr), report)
     readable = [(one, near) for one, near in zip(job.images, hashes, strict=True) if not isinstance(near, LeftOut)]
@@ -156,7 +148,7 @@ def _split_images(job: OptimizeJob, report: Reporter) -> tuple[list[LabelledPath
 
 
 def _make_content(job: OptimizeJob, graph: ModelProto, paths: Sequence[Path], report: Reporter) -> tuple[bytes, str]:
-    """Return the content of the new model's file, and a description of how it was made."""
+    """Return the new model as an ONNX file's bytes, and how it was made, in words. paths: of images to train on."""
     spec, method = job.parent.manifest.input, job.method
     if method == "fp16":
         return compress.fp16(graph).SerializeToString(), "16-bit numbers"
@@ -177,7 +169,10 @@ def _make_content(job: OptimizeJob, graph: ModelProto, paths: Sequence[Path], re
 def _compare_answers(
     job: OptimizeJob, test_images: Sequence[LabelledPath], weights: Weights, parent_weights: Weights, report: Reporter
 ) -> tuple[int, float | None, float | None, float | None]:
-    """Return the number of images compared, the accuracies of new model and parent, and their agreement."""
+    """Run both models; return the number of images, accuracy of new model and parent, and their agreement, 0 to 1.
+
+    Accuracies are None without labels, the agreement without images. Raises CalibrationError if they hardly agree.
+    """
     if not test_images:
         return 0, None, None, None
     spec = job.parent.manifest.input
@@ -198,6 +193,6 @@ def _compare_answers(
 
 
 def _answers(weights: Weights, inputs: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the class that a model answers for each image, (n,)."""
+    """Return the class that a model answers for each of its inputs (n, 3, height, width), (n,)."""
     engine = with_head(OnnxEngine(weights.name, weights.path, concurrency=1, threads=0), weights)
     return np.array([engine.infer(image[None]).logits[0].argmax() for image in inputs], np.int64)

@@ -36,7 +36,7 @@ COUNTED = 512  # images on which activations are counted
 def to_torch(model: ModelProto, name: str) -> nn.Module:
     """Return the model as a torch network: normalised images (n, 3, height, width) float32 -> logits (n, classes).
 
-    model: with a fixed size, see `compress.for_size`. Raises CalibrationError if it cannot be converted.
+    model: from `compress.with_fixed_size`. Raises CalibrationError if it cannot be converted.
     """
     try:
         from onnx2torch import convert
@@ -66,11 +66,12 @@ def last_layer(net: nn.Module) -> nn.Linear:
 
 
 Change = Callable[[nn.Module, float, DistillationPlan, Reporter], int]
-"""Makes a network cheaper in place, down to a share of its operations, and returns the number of changed parts."""
+"""Makes a network cheaper in place, down to a share of its operations, and returns the number of changed layers or
+channels. Arguments: network, share, plan for its training, receiver of progress."""
 
 
 def prune_channels(net: nn.Module, share: float, plan: DistillationPlan, report: Reporter) -> int:
-    """Prune channels by their activations. See Change."""
+    """Prune channels that are seldom active, as a Change; return the number of removed channels."""
     removed = prune(make_prunable(net, plan), pruning_trainer(plan, report), share)
     net.cpu()
     return removed
@@ -86,10 +87,7 @@ def make_prunable(net: nn.Module, plan: DistillationPlan) -> PrunableNetwork:
 
 
 def factorise_layers(net: nn.Module, share: float, _plan: DistillationPlan, _report: Reporter) -> int:
-    """Factorise dense layers and 1 x 1 convolutions by low rank, larger kernels into two one-dimensional ones.
-
-    See Change.
-    """
+    """Split each layer into two cheaper ones, as a Change; return the number of replaced layers."""
     return low_rank(net, share) + one_d(net, share)
 
 
@@ -99,7 +97,7 @@ CHANGES: Mapping[str, Change] = {"prune": prune_channels, "factorise": factorise
 
 @dataclass(frozen=True)
 class Reduction:
-    """A method that makes a network cheaper. share: of the multiply-accumulates that stays."""
+    """How to make a network cheaper: the method's name, and the share of multiply-accumulates that is to stay."""
 
     method: str
     share: float
@@ -109,9 +107,10 @@ class Reduction:
 def train_reduced(
     parent: ModelProto, name: str, reduction: Reduction, plan: DistillationPlan, folder: Path, report: Reporter
 ) -> tuple[bytes, str]:
-    """Return the ONNX file that a method makes from `parent`, a graph with a fixed size, and words on its training.
+    """Make `parent`, from `compress.with_fixed_size`, cheaper, and fine-tune it.
 
-    folder: for finished steps. Raises CalibrationError if the method does not work for this network.
+    Return the new ONNX file's bytes, and how it was made, in words. folder: keeps finished steps, from which a later
+    call resumes. Raises CalibrationError if the method does not work for this network.
     """
     method = reduction.method
     path = folder / f"{method}-{100 * reduction.share:.0f}"
@@ -143,14 +142,17 @@ def train_reduced(
 
 
 def export_atomically(net: nn.Module, plan: DistillationPlan, path: Path) -> None:
-    """Export the network to `path` atomically."""
+    """Export the network to `path` as ONNX; the file appears when it is complete."""
     part = path.with_suffix(".part")
     export(net, part, plan.spec.height_px, plan.spec.width_px)
     part.rename(path)
 
 
 def pruning_trainer(plan: DistillationPlan, report: Reporter) -> Callable[..., None]:
-    """Return a function that trains a network between two rounds of pruning, by its teacher and any penalty."""
+    """Return a function that fine-tunes a network between two rounds of pruning, in CYCLE_STEPS batches.
+
+    Its second argument returns a penalty, added to the loss.
+    """
     rounds = count()
 
     def train(net: nn.Module, penalty: Callable[[nn.Module], Tensor | float] = lambda _: 0.0) -> None:

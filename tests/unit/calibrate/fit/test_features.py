@@ -26,7 +26,7 @@ def paths(tmp_path: Path) -> list[str]:
 
 
 def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(paths: list[str]) -> None:
-    clock = FeatureClock(decode_sample(paths, 64, LIMITS), WORKING_PX, LIMITS, whole_ms=3.0)
+    clock = FeatureClock(decode_sample(paths, 64, LIMITS), WORKING_PX, LIMITS, all_ms=3.0)
     assert clock(()) == 0.0
     assert 0 < clock(("avg_brightness",)) < clock(NAMES)
 
