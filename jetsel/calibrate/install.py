@@ -115,9 +115,9 @@ def record(job: RecordingJob, observer: Observer, goal: Goal | None = None) -> L
     """
     served = tuple(job.served)
     if job.labels_from is not None and job.labels_from not in served:
-        near = did_you_mean(job.labels_from, served)
+        suggestion = did_you_mean(job.labels_from, served)
         raise CalibrationError(
-            f"--labels-from: family {job.family.name} has no model {job.labels_from}{near}: {', '.join(served)}"
+            f"--labels-from: family {job.family.name} has no model {job.labels_from}{suggestion}: {', '.join(served)}"
         )
     images = photographs.find_images(job.photos, job.family.labels, job.label_map, job.labels_from is None, job.sizes)
     if goal is not None and len(images.photographs) < FOLDS:

@@ -39,16 +39,16 @@ _UNKNOWN_ENERGY = "only times were measured again: calibrate on images to measur
 
 
 def retime(
-    family: Family, served: Mapping[str, Model], before: Calibration, folder: Path, config: Config, report: Reporter
+    family: Family, served: Mapping[str, Model], shipped: Calibration, folder: Path, config: Config, report: Reporter
 ) -> Calibration:
     """Return a shipped calibration, fitted again with the latencies of the served models on this machine.
 
-    before: the shipped calibration, which lies in `folder`. It is fitted to the answers that were recorded with it.
+    shipped: the calibration in `folder`. It is fitted to the answers that were recorded with it.
     Raises CalibrationError if it is for other models or has no recorded answers, EngineFailedError if a model fails.
     """
     if not (folder / ANSWERS).is_file():
         raise CalibrationError(f"the calibration of {family.name} ships without recorded answers: calibrate on images")
-    answers = read_models(folder, before)
+    answers = read_models(folder, shipped)
     # A model of the same name may be built for another backend: its answers are others.
     recorded_identities = {name: model_answers.identity for name, model_answers in answers.items()}
     models = {name: model for name, model in served.items() if recorded_identities.get(name) == model.manifest.identity}
@@ -56,29 +56,29 @@ def retime(
         raise CalibrationError(f"the calibration of {family.name} was made for other models: calibrate on images")
     identities = {name: model.manifest.identity for name, model in models.items()}
     previous = msgspec.structs.replace(
-        before,
+        shipped,
         family=family.name,
         identities=identities,
-        decode_px=min(before.decode_px, family.decode_px),  # smaller if a fleet's plan omits the largest input
+        decode_px=min(shipped.decode_px, family.decode_px),  # smaller if a fleet's plan omits the largest input
     )
     check(previous, family, identities)
     report("timing the models", 0, 1)
     limits = limits_of(config)
     test_image = _synthetic_image(family.decode_px, limits)
     costs_ms, times = _measure_times(
-        replace(family, models=tuple(models.values())), test_image, before.features_px, config, limits
+        replace(family, models=tuple(models.values())), test_image, shipped.features_px, config, limits
     )
     recording = Recording.of_answers(read_condensed(folder, costs_ms), previous.decode_px)
     names = tuple(map(str, range(recording.logits.shape[2])))  # the places of the classes differ between images
-    loaded = LoadedRecording(recording, times, previous, names, labels_from=before.images.labels_from)
-    clock = FeatureClock([test_image], before.features_px, limits, times.features_ms)
-    retimed = calibrate(loaded, InstallRequest(kinds=kinds_with(before.parts)), clock, report).calibration
+    loaded = LoadedRecording(recording, times, previous, names, labels_from=shipped.images.labels_from)
+    clock = FeatureClock([test_image], shipped.features_px, limits, times.features_ms)
+    retimed = calibrate(loaded, InstallRequest(kinds=kinds_with(shipped.parts)), clock, report).calibration
     return msgspec.structs.replace(
         retimed,
         temperatures={name: answers[name].temperature for name in recording.models},
-        wrong_at_most=before.wrong_at_most,
+        wrong_at_most=shipped.wrong_at_most,
         # Promises that were tested on unknown images cannot be tested again: those images do not ship.
-        promises={} if before.images.unknown else retimed.promises,
+        promises={} if shipped.images.unknown else retimed.promises,
         because=f"{retimed.because}; based on the times of this machine and the answers that ship with the models",
     )
 

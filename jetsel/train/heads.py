@@ -82,7 +82,7 @@ def embed_images(
     rows = read_images([path for path, _ in photographs], limits, decode_px, embed, report)
     readable = [row for row in rows if isinstance(row, _Image)]
     return Embedded(
-        {name: np.array([row.embeddings[place] for row in readable]) for place, name in enumerate(specs)},
+        {name: np.array([row.embeddings[index] for row in readable]) for index, name in enumerate(specs)},
         np.array([n for (_, n), row in zip(photographs, rows, strict=True) if isinstance(row, _Image)], np.int64),
         groups(np.array([row.near_hash for row in readable], np.int64)),
         [row.sha256 for row in readable],

@@ -131,7 +131,7 @@ class _HeldOut:
 
     def __init__(self, recording: Recording, rows_of: Sequence[NDArray[np.int64]], tables: Sequence[Table]) -> None:
         self._recording, self._tables = recording, tables
-        self._order = np.argsort(np.concatenate(rows_of))  # index of each image in the concatenated folds
+        self._order = np.argsort(np.concatenate(rows_of))  # puts concatenated folds in the recording's order
 
     def evaluate_points(self, kind: Kind, by_fold: Sequence[Learned]) -> list[Outcomes]:
         """Return the held-out results of a policy's operating points, empty if it has no points to choose from."""

@@ -72,12 +72,12 @@ class Goal:
         return _best_index(affordable if affordable.any() else cost == cost.min(), accuracy, -cost)
 
     def cheapest_as_accurate(self, points: Sequence[Outcomes], reference: Outcomes) -> int | None:
-        """Return the index of the cheapest point that is sure to keep the reference's accuracy, None if none is.
+        """Return the index of the cheapest operating point that surely keeps the reference's accuracy, or None.
 
         points: sorted by cost, so that neighbouring points behave alike. The point may lose at most `may_lose_points`
         on these images, and with confidence at most twice that: a test of non-inferiority (Schuirmann, J.
         Pharmacokinet. Biopharm. 15, 1987). The cheapest of many points is a lucky one, so the test averages each point
-        with its neighbours (`python -m calibration.decisions` counts the failures). Each kind of size must pass alone.
+        with its neighbours (`python -m calibration.decisions` counts the failures). Each size category must pass alone.
         """
         accuracy, cost = self._accuracies_and_costs(points)
         is_accurate = self._are_as_accurate(points, reference)
@@ -119,7 +119,7 @@ class Goal:
         return _best_index(allowed, accuracy, -cost)
 
     def _accuracies_and_costs(self, points: Sequence[Outcomes]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the accuracy and the mean cost of each point, (points,) each."""
+        """Return the accuracies and the mean costs of the operating points, (points,) each."""
         accuracy = np.array([point.correct.mean() for point in points])
         return accuracy, np.array([point.cost(self.objective).mean() for point in points])
 

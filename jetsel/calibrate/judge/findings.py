@@ -155,7 +155,7 @@ class Findings(Struct, frozen=True, kw_only=True):
 
     @property
     def winner(self) -> str:
-        """The policy for requests that name none."""
+        """Name of the policy that answers requests which name none."""
         return self.calibration.default_policy
 
     @property

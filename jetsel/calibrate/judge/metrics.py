@@ -16,7 +16,7 @@ def share_interval(correct: NDArray[np.bool_], groups: NDArray[np.int64] | None 
     """Return Wilson's 95 % confidence interval of the share of true values. groups: (n,), near-duplicates share one.
 
     Near-duplicates carry little more information than one image. So n is divided by the clusters' design effect (Kish
-    1965), the variance of the group sums over that of independent images, if it exceeds 1.
+    1965): the variance of the group sums over that of independent images.
     """
     n = len(correct)
     share = float(correct.mean())
@@ -26,7 +26,8 @@ def share_interval(correct: NDArray[np.bool_], groups: NDArray[np.int64] | None 
     return Interval(max(0.0, middle - half), min(1.0, middle + half))
 
 
-def _design_effect(correct: NDArray[np.bool_], groups: NDArray[np.int64]) -> float:  # see share_interval
+def _design_effect(correct: NDArray[np.bool_], groups: NDArray[np.int64]) -> float:
+    """Return by which factor near-duplicates that agree raise the variance of a share, at least 1 (Kish 1965)."""
     _, number = np.unique(groups, return_inverse=True)
     share = correct.mean()
     sums = np.bincount(number, correct - share)

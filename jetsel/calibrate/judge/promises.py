@@ -207,7 +207,7 @@ def _images_needed(tests: Sequence[tuple[Floats, Bools]], recorded: int, level: 
 
 
 def saved_by(run: PolicyReplay, early: Sequence[float | None]) -> float:
-    """Return the share of the models' mean time that early refusal saves on these images."""
+    """Return the share of the models' mean time that early refusal saves. early: its thresholds, see `scores_of`."""
     scores, time_ms = _scores(run), run.models_ms
     for limit in early:
         if limit is not None:

@@ -56,8 +56,8 @@ def change(value: float) -> str:
 
 def joined(names: Sequence[str]) -> str:
     """Return the names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    *head, last = names
+    return f"{', '.join(head)} and {last}" if head else last
 
 
 def number_of(count: int, noun: str) -> str:
@@ -92,8 +92,8 @@ def promises_in_words(policy: str, promises: Promises) -> str:
         return (
             f"{policy} cannot promise an error rate, not even {level(mildest.wrong_at_most)}: {why_missing(mildest)}."
         )
-    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in promises.kept]
-    answered = [f"{first[1]} of the images if at most {first[0]} of the answers may be wrong"]
+    strictest, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in promises.kept]
+    answered = [f"{strictest[1]} of the images if at most {strictest[0]} of the answers may be wrong"]
     return f"{policy} answers {joined([*answered, *(f'{share} if at most {most}' for most, share in others)])}."
 
 

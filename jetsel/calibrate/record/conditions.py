@@ -121,7 +121,7 @@ class NoiseMonitor:
                 self._lowest[name] = min(share, self._lowest.get(name, share))
         self._hot = self._hot or next(iter(throttling.hot(self._sysfs)), None)
 
-    def reasons(self) -> str | None:
+    def reason(self) -> str | None:
         """Return in words why times measured since the start are unreliable, None if nothing disturbed them."""
         reasons = self._load_reasons()
         reasons += [

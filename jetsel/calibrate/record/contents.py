@@ -103,20 +103,20 @@ def _choose_distinct(store: Store, copies: Mapping[tuple[str, str], list[Labelle
     execute("CREATE TEMP TABLE chosen (sha256 TEXT PRIMARY KEY)")
     chosen = {}
     for (key, sha256), photographs in copies.items():
-        first, *others = photographs
+        original, *duplicates = photographs
         labels = {photograph.class_number: photograph.label or "" for photograph in photographs}
         if len(labels) > 1:
-            one, other = min(labels.values()), max(labels.values())
-            reason = f"contradictory: the same file is labelled {one} and {other}; keep one"
+            one_label, other_label = min(labels.values()), max(labels.values())
+            reason = f"contradictory: the same file is labelled {one_label} and {other_label}; keep one"
             store.add_skipped((photograph.path, reason) for photograph in photographs)
             execute("DELETE FROM photographs WHERE sha256 = ?", (key,))
         else:
-            store.add_skipped((other.path, f"duplicate: the same file as {first.path}") for other in others)
-            chosen[key, sha256] = first
+            store.add_skipped((copy.path, f"duplicate: the same file as {original.path}") for copy in duplicates)
+            chosen[key, sha256] = original
             execute("INSERT INTO chosen VALUES (?)", (key,))
             execute(
                 "UPDATE photographs SET path = ?, class = COALESCE(?, class), label = COALESCE(?, label)"
                 " WHERE sha256 = ?",
-                (str(first.path), first.class_number, first.label, key),
+                (str(original.path), original.class_number, original.label, key),
             )
     return chosen

@@ -32,14 +32,14 @@ def load(
     CalibrationError if the file is no recording of this family, if a model was not recorded or has new weights, or if
     no image is complete, labelled and timed.
     """
-    wanted = {one.manifest.name: one.manifest.identity for one in family.models}
-    wanted = {name: identity for name, identity in wanted.items() if models is None or name in models}
+    hash_of_model = {one.manifest.name: one.manifest.identity for one in family.models}
+    hash_of_model = {name: identity for name, identity in hash_of_model.items() if models is None or name in models}
     with open_to_read(path, family) as file:
-        _check_models(file, path, wanted)
+        _check_models(file, path, hash_of_model)
         dropped = dict(file.execute("SELECT name, reason FROM dropped JOIN models ON models.id = model"))
         notes = dict(file.execute("SELECT identity, value FROM meta JOIN models ON key = 'preprocessing ' || identity"))
-        doubts = {name: notes[identity] for name, identity in wanted.items() if notes.get(identity)}
-        costs_ms, times = _read_times(file, path, tuple(name for name in wanted if name not in dropped))
+        doubts = {name: notes[identity] for name, identity in hash_of_model.items() if notes.get(identity)}
+        costs_ms, times = _read_times(file, path, tuple(name for name in hash_of_model if name not in dropped))
         rows = _complete_images(file, path, tuple(costs_ms), labels_from is None)
         recording = _build_recording(file, family, costs_ms, rows, labels_from)
         energies = read_energies(file, recording.models)
@@ -48,7 +48,7 @@ def load(
     identity = BoundIdentities(
         family=family.name,
         labels_sha256=family.labels.sha256,
-        identities={name: wanted[name] for name in costs_ms},
+        identities={name: hash_of_model[name] for name in costs_ms},
         feature_table=table_hash(),
         decode_px=family.decode_px,
         features_px=int(pixels),
@@ -104,8 +104,8 @@ def _check_models(file: sqlite3.Connection, path: Path, models: Mapping[str, str
     recorded = dict(file.execute("SELECT name, identity FROM models").fetchall())
     for name, identity in models.items():
         if recorded.get(name) != identity:
-            what = "was recorded with other weights" if name in recorded else "was not recorded"
-            raise CalibrationError(f"{path}: {name} {what}; record into it again, only that model will run")
+            problem = "was recorded with other weights" if name in recorded else "was not recorded"
+            raise CalibrationError(f"{path}: {name} {problem}; record into it again, only that model will run")
 
 
 def _complete_images(file: sqlite3.Connection, path: Path, models: tuple[str, ...], labelled: bool) -> list[_ImageRow]:
@@ -123,8 +123,8 @@ def _complete_images(file: sqlite3.Connection, path: Path, models: tuple[str, ..
         (*models, len(models)),
     ).fetchall()
     if not rows:
-        what = "labelled image" if labelled else "image"
-        raise CalibrationError(f"{path}: no {what} has results from every model; run the recording to its end")
+        noun = "labelled image" if labelled else "image"
+        raise CalibrationError(f"{path}: no {noun} has results from every model; run the recording to its end")
     return rows
 
 

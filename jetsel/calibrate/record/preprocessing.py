@@ -89,7 +89,7 @@ class VariantComparison:
         """Collect pairs of an image and its result of `right_by_variant`; unusable images, with None, are skipped."""
         rows = [(one.class_number, right) for one, right in outcomes if right is not None]
         columns = zip(*(right for _, right in rows), strict=True) if rows else ()
-        right = {way: np.array(column) for way, column in zip(variants, columns, strict=False)}
+        right = {variant: np.array(column) for variant, column in zip(variants, columns, strict=False)}
         return cls(right, Counter(number for number, _ in rows))
 
     @property

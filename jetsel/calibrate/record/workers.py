@@ -47,7 +47,7 @@ class Workers:
     threads: int
     observer: Observer
 
-    def process(
+    def work(
         self, phase: str, process: Callable[[Item], Outcome], items: Sequence[Item]
     ) -> Generator[tuple[Item, Outcome], None, None]:
         """Yield each item with the result of `process`, in the order of the items, until the observer stops it.

@@ -64,9 +64,9 @@ def _unpack_weights(model: ModelProto) -> None:
         is_float = node.op_type == "Cast" and node.attribute[0].i == TensorProto.FLOAT
         if (is_float or node.op_type == "Identity") and node.input[0] in stored:
             numbers = numpy_helper.to_array(stored[node.input[0]])
-            made = numpy_helper.from_array(numbers.astype(np.float32) if is_float else numbers, node.output[0])
-            graph.initializer.append(made)
-            stored[made.name] = made
+            unpacked = numpy_helper.from_array(numbers.astype(np.float32) if is_float else numbers, node.output[0])
+            graph.initializer.append(unpacked)
+            stored[unpacked.name] = unpacked
             graph.node.remove(node)
     drop_unused_weights(model)
 
@@ -76,7 +76,7 @@ def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None
     attributes = {attribute.name: attribute for attribute in node.attribute}
     if node.op_type != "Conv" or b"SAME" not in getattr(attributes.get("auto_pad"), "s", b""):
         return
-    before, after = [], []
+    pads_before, pads_after = [], []
     kernel = shapes[node.input[1]][2:]
     strides = attributes["strides"].ints if "strides" in attributes else [1] * len(kernel)
     dilations = attributes["dilations"].ints if "dilations" in attributes else [1] * len(kernel)
@@ -84,10 +84,10 @@ def _pad_by_numbers(node: NodeProto, shapes: dict[str, tuple[int, ...]]) -> None
         total_padding = max((math.ceil(side / stride) - 1) * stride + (kernel_size - 1) * dilation + 1 - side, 0)
         smaller, larger = total_padding // 2, total_padding - total_padding // 2
         is_upper = attributes["auto_pad"].s == b"SAME_UPPER"
-        before.append(smaller if is_upper else larger)
-        after.append(larger if is_upper else smaller)
+        pads_before.append(smaller if is_upper else larger)
+        pads_after.append(larger if is_upper else smaller)
     node.attribute.remove(attributes["auto_pad"])
-    node.attribute.append(helper.make_attribute("pads", [*before, *after]))
+    node.attribute.append(helper.make_attribute("pads", [*pads_before, *pads_after]))
 
 
 def int8(model: ModelProto, shown: NDArray[np.float32], *, symmetric: bool) -> ModelProto:

@@ -25,7 +25,7 @@ def low_rank(net: nn.Module, share: float) -> int:
         rank = int(share * wide_in * wide_out / (wide_in + wide_out))
         if rank < 1:
             return None
-        before, after = factor_by_svd(_weight(layer).reshape(wide_out, wide_in), rank)
+        first_weight, second_weight = factor_by_svd(_weight(layer).reshape(wide_out, wide_in), rank)
         if isinstance(layer, nn.Linear):
             first: nn.Module = nn.Linear(wide_in, rank, bias=False)
             second: nn.Module = nn.Linear(rank, wide_out)
@@ -33,8 +33,8 @@ def low_rank(net: nn.Module, share: float) -> int:
             assert isinstance(layer, nn.Conv2d)
             first = nn.Conv2d(wide_in, rank, 1, layer.stride, bias=False)  # early stride: fewer places
             second = nn.Conv2d(rank, wide_out, 1)
-            before, after = before[..., None, None], after[..., None, None]
-        return sequence_of((first, before, None), (second, after, bias_of(layer)))
+            first_weight, second_weight = first_weight[..., None, None], second_weight[..., None, None]
+        return sequence_of((first, first_weight, None), (second, second_weight, bias_of(layer)))
 
     return replace_layers(net, lambda layer: isinstance(layer, nn.Linear) or is_plain_convolution(layer, 1), split)
 
@@ -50,18 +50,18 @@ def one_d(net: nn.Module, share: float) -> int:
     def split(layer: nn.Module) -> nn.Module | None:
         assert isinstance(layer, nn.Conv2d)
         wide_out, wide_in, high, wide = layer.weight.shape
-        inner_channels = int(share * high * wide_in * wide_out / (wide_in + wide_out))
-        if inner_channels < 1:
+        inner = int(share * high * wide_in * wide_out / (wide_in + wide_out))
+        if inner < 1:
             return None
         matrix = layer.weight.detach().permute(0, 2, 1, 3).reshape(wide_out * high, wide_in * wide)
-        inner_channels = min(inner_channels, *matrix.shape)
-        before, after = factor_by_svd(matrix, inner_channels)
+        inner = min(inner, *matrix.shape)
+        first_weight, second_weight = factor_by_svd(matrix, inner)
         (stride_down, stride_right), (pad_top, pad_left) = layer.stride, padding_of(layer)
-        first = nn.Conv2d(wide_in, inner_channels, (1, wide), (1, stride_right), (0, pad_left), bias=False)
-        second = nn.Conv2d(inner_channels, wide_out, (high, 1), (stride_down, 1), (pad_top, 0))
+        first = nn.Conv2d(wide_in, inner, (1, wide), (1, stride_right), (0, pad_left), bias=False)
+        second = nn.Conv2d(inner, wide_out, (high, 1), (stride_down, 1), (pad_top, 0))
         return sequence_of(
-            (first, before.reshape(inner_channels, wide_in, 1, wide), None),
-            (second, after.reshape(wide_out, high, inner_channels).permute(0, 2, 1)[..., None], bias_of(layer)),
+            (first, first_weight.reshape(inner, wide_in, 1, wide), None),
+            (second, second_weight.reshape(wide_out, high, inner).permute(0, 2, 1)[..., None], bias_of(layer)),
         )
 
     return replace_layers(net, lambda layer: is_plain_convolution(layer, None), split)
@@ -69,9 +69,9 @@ def one_d(net: nn.Module, share: float) -> int:
 
 def factor_by_svd(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """Return the factors of the best approximation of `matrix`, (n, m), of this rank: (rank, m) and (n, rank)."""
-    left, values, right = torch.linalg.svd(matrix.detach(), full_matrices=False)
+    left_vectors, values, right_vectors = torch.linalg.svd(matrix.detach(), full_matrices=False)
     roots = values[:rank].sqrt()  # shared equally, so that both factors learn equally fast
-    return roots[:, None] * right[:rank], left[:, :rank] * roots
+    return roots[:, None] * right_vectors[:rank], left_vectors[:, :rank] * roots
 
 
 def is_plain_convolution(layer: nn.Module, side: int | None) -> bool:

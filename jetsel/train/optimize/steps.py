@@ -97,10 +97,10 @@ CHANGES: Mapping[str, Change] = {"prune": prune_channels, "factorise": factorise
 
 @dataclass(frozen=True)
 class Reduction:
-    """How to make a network cheaper: the method's name, and the share of multiply-accumulates that is to stay."""
+    """How to make a network cheaper."""
 
-    method: str
-    share: float
+    method: str  # its name, a key of CHANGES
+    share: float  # of the multiply-accumulates that is to stay
     change: Change
 
 
@@ -124,10 +124,10 @@ def train_reduced(
         spec = plan.spec
         net = to_torch(with_fixed_size(onnx.load(start), spec.height_px, spec.width_px), name)
         example = torch.zeros(1, 3, spec.height_px, spec.width_px)
-        left = count_operations(net, example) / count_operations(plan.teacher, example)
-        if left > (1 + reduction.share) / 2:  # before time goes to training
+        ratio = count_operations(net, example) / count_operations(plan.teacher, example)
+        if ratio > (1 + reduction.share) / 2:  # before time goes to training
             raise CalibrationError(
-                f"{method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * reduction.share:.0f} % "
+                f"{method} leaves {100 * ratio:.0f} % of the multiply-accumulates, but {100 * reduction.share:.0f} % "
                 "were requested: most of them are in layers that it does not change; use another method"
             )
         progress = distil(net, plan, checkpoint, report)
@@ -136,7 +136,7 @@ def train_reduced(
         fault = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CalibrationError(f"torch cannot make this model: {fault}; use another method, or {FILE_ALONE}") from error
     return target.read_bytes(), (
-        f"{method}, {100 * left:.0f} % of the multiply-accumulates; {progress.epochs} epochs of distillation on "
+        f"{method}, {100 * ratio:.0f} % of the multiply-accumulates; {progress.epochs} epochs of distillation on "
         f"{len(plan.levels)} images in {progress.seconds / 60:.1f} min, seed {plan.seed}"
     )
 
