@@ -21,7 +21,7 @@ from benchmarks.servers import fitted_daemon
 from benchmarks.timer import missed
 from calibration.papers.tables import table, written
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.client import Client
 from jetsel.zoo import STARTER, scan
 
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=900, help="photographs, drawn at random")
     args = parser.parse_args()
     (family,) = scan([args.models]).families.values()
-    photographs = list(find(args.folder, family.labels, None, need_labels=True).photographs)
+    photographs = list(find_images(args.folder, family.labels, None, need_labels=True).photographs)
     random.Random(SEED).shuffle(photographs)
     shown = [(one.path.read_bytes(), family.labels.wnids[one.class_number or 0]) for one in photographs[: args.most]]
     policies = [OURS, *(f"single:{model.manifest.name}" for model in family.models)]

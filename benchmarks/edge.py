@@ -27,7 +27,7 @@ from calibration.papers.mdinference.predict import predicted
 from calibration.papers.mdinference.trace import traced
 from calibration.papers.tables import table, written
 from jetsel.base.errors import JetselError
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.client import Client
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan
@@ -74,7 +74,7 @@ def main() -> None:
     args = parser.parse_args()
     quality = Quality(args.delay_ms, args.jitter_ms, args.loss, args.megabits)
     (family,) = scan([args.models]).families.values()
-    photographs = list(find(args.folder, family.labels, None, need_labels=True).photographs)
+    photographs = list(find_images(args.folder, family.labels, None, need_labels=True).photographs)
     random.Random(SEED).shuffle(photographs)
     photographs = photographs[: args.most]
     names = [model.manifest.name for model in family.models]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.conditions import conditions
 from benchmarks.servers import fitted_daemon
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.client import Client
 from jetsel.wire import Answer
 from jetsel.zoo import STARTER, scan
@@ -29,7 +29,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     (family,) = scan([args.models]).families.values()
-    found = find(args.folder, family.labels, None, need_labels=True).photographs
+    found = find_images(args.folder, family.labels, None, need_labels=True).photographs
     names = args.policies.split(",") if args.policies else [f"single:{family.models[-1].manifest.name}", "default"]
     answers: dict[str, list[Answer]] = {name: [] for name in names}
     print("# Live through the daemon\n")

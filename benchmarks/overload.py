@@ -29,7 +29,7 @@ from benchmarks.servers import Server, fitted_daemon, has_mosec, mosec
 from benchmarks.simulated import Device, Request, Simulation
 from benchmarks.step import steps
 from jetsel.artefact.calibration import Calibration
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.policies import Policy
 from jetsel.policies.front import Front
 from jetsel.site import config_file
@@ -103,7 +103,7 @@ def main() -> None:
     """Ask all contenders by turns at each load, and print a table for each pattern."""
     args = _arguments()
     (family,) = scan([args.models]).families.values()
-    found = list(find(args.folder, family.labels, None, need_labels=True).photographs)
+    found = list(find_images(args.folder, family.labels, None, need_labels=True).photographs)
     random.Random(SEED).shuffle(found)
     files = [brought_to(one.path.read_bytes(), (500, 375)) for one in found[: args.most]]
     truth = [family.labels.wnids[one.class_number or 0] for one in found[: args.most]]

@@ -24,7 +24,7 @@ from benchmarks.servers import daemon
 from jetsel.base.errors import InDoubtError, RequirementsError
 from jetsel.calibrate.judge.learn_then_test import LEVELS
 from jetsel.calibrate.judge.metrics import share_interval
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.client import Client
 from jetsel.zoo import STARTER, scan
 
@@ -78,7 +78,7 @@ def _images(options: argparse.Namespace) -> list[tuple[Path, str | None]]:
     folder = Path(options.models)
     family = scan([folder]).families[options.family]
     draw = np.random.default_rng(SEED)
-    found = find(options.test, family.labels, None, need_labels=True).photographs
+    found = find_images(options.test, family.labels, None, need_labels=True).photographs
     known = [(one.path, family.labels.wnids[one.class_number or 0]) for one in found]
     images: list[tuple[Path, str | None]] = [known[place] for place in draw.permutation(len(known))[: options.most]]
     if options.unknown:

@@ -20,7 +20,7 @@ from benchmarks.photographs import JPEG_QUALITY, photographs
 from benchmarks.report import table
 from benchmarks.servers import daemon
 from jetsel import image
-from jetsel.calibrate.record.cuts import Shown
+from jetsel.calibrate.record.cuts import CutImage
 from jetsel.client import Client
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.features import WORKING_PX
@@ -71,7 +71,7 @@ def _rows(files: list[bytes], family: Family, client: Client, rounds: int) -> It
 
     stages: dict[str, Callable[[int], object]] = {
         "decode": lambda place: image.decode(files[place], LIMITS, family.decode_px),
-        "all features": lambda place: Shown(shown[place], files[place], shown[place]).extract(LIMITS, WORKING_PX),
+        "all features": lambda place: CutImage(shown[place], files[place], shown[place]).extract(LIMITS, WORKING_PX),
     }
     for name, of in specs.items():
         stages[f"input, {name}"] = lambda place, of=of: image.model_input(shown[place], of)  # type: ignore[misc]

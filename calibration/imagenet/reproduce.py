@@ -29,7 +29,7 @@ from calibration.starter.calibrate import LIMITS, fitted, recorded
 from jetsel import image
 from jetsel.artefact.calibration import Calibration
 from jetsel.calibrate.judge.results import Judge
-from jetsel.calibrate.record.cuts import Shown
+from jetsel.calibrate.record.cuts import CutImage
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import PolicyReplay, replay_all
 from jetsel.features import PAPER_NAMES, PAPER_SEVEN, WORKING_PX
@@ -75,7 +75,7 @@ def _features(path: str, decode_px: int, size_px: int) -> tuple[NDArray[np.float
     data = image.read_file(Path(path), LIMITS)
     decoded = image.decode(data, LIMITS, decode_px)
     began = time.thread_time()
-    values = Shown(decoded, data, decoded).extract(LIMITS, size_px, PAPER_NAMES)
+    values = CutImage(decoded, data, decoded).extract(LIMITS, size_px, PAPER_NAMES)
     return values, (time.thread_time() - began) * 1e3
 
 

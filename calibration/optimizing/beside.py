@@ -22,7 +22,7 @@ from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes, replay_all
@@ -46,7 +46,7 @@ def made(asked: Sequence[Recipe], plan: OptimizePlan) -> dict[str, Model]:
 def recorded(family: Family, photos: Path, file: Path, times: TimingPlan) -> Recording:
     """Record what is not recorded yet, and read it back."""
     with loaded_models(family) as engines:
-        found = find(photos, family.labels, None, need_labels=True)
+        found = find_images(photos, family.labels, None, need_labels=True)
         record(file, family, engines, found, RecordOptions(limits=LIMITS, plan=times), Observer(tell))
     print()
     return load(file, family).recording

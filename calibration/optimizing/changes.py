@@ -8,22 +8,22 @@ from torch import nn
 
 from calibration.optimizing.rules import RULES, Rule, prune_by
 from calibration.optimizing.separable import separable
-from jetsel.train.images import Tell
-from jetsel.train.optimize.distil import Lesson
+from jetsel.train.images import Reporter
+from jetsel.train.optimize.distil import DistillationPlan
 from jetsel.train.optimize.factorise import low_rank, one_d
-from jetsel.train.optimize.steps import Change, prunable, training
+from jetsel.train.optimize.steps import Change, make_prunable, pruning_trainer
 
 
 def _factorising(replace: Callable[[nn.Module, float], int]) -> Change:
-    def change(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> int:
+    def change(net: nn.Module, share: float, _lesson: DistillationPlan, _tell: Reporter) -> int:
         return replace(net, share)
 
     return change
 
 
 def _pruning(rule: Rule) -> Change:
-    def change(net: nn.Module, share: float, lesson: Lesson, tell: Tell) -> int:
-        went = prune_by(rule, prunable(net, lesson), training(lesson, tell), share=share)
+    def change(net: nn.Module, share: float, lesson: DistillationPlan, tell: Reporter) -> int:
+        went = prune_by(rule, make_prunable(net, lesson), pruning_trainer(lesson, tell), share=share)
         net.cpu()
         return went
 

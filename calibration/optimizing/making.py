@@ -28,7 +28,7 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.image import InputSpec
 from jetsel.train.optimize import compress
-from jetsel.train.optimize.compress import for_size, shapes_of
+from jetsel.train.optimize.compress import tensor_shapes, with_fixed_size
 from jetsel.zoo import Model, scan
 from jetsel.zoo.adding import derived_manifest
 from jetsel.zoo.onnx_model import count_weights, inputs_of, model_in, read_model
@@ -75,7 +75,7 @@ def _stored(recipe: Recipe, spec: InputSpec, material: Material, there: Mapping[
             raise CalibrationError(f"{base.suffix}, from which it is made, was not made: see the reason there")
         derived_from = there[base].manifest.provenance.derived_from
         words = [] if derived_from is None else [derived_from.recipe]
-        graph = for_size(read_model(there[base].path), spec.height_px, spec.width_px)
+        graph = with_fixed_size(read_model(there[base].path), spec.height_px, spec.width_px)
     if recipe.numbers == "int8":
         shown = material.shown(spec, compress.MOST_SHOWN)
         made = compress.int8(graph, shown, symmetric=material.plan.symmetric)
@@ -225,7 +225,7 @@ def operations(model: ModelProto) -> int:
 
     model: with a fixed size, see `for_size`, and not quantised.
     """
-    shapes, total = shapes_of(model), 0
+    shapes, total = tensor_shapes(model), 0
     for node in model.graph.node:
         if node.op_type == "Conv":
             total += math.prod(shapes[node.output[0]][1:]) * math.prod(shapes[node.input[1]][1:])
@@ -239,7 +239,7 @@ def facts_of(model: Model) -> FileFacts:
     content, manifest = model.path.read_bytes(), model.manifest
     derived_from = manifest.provenance.derived_from
     try:
-        graph = for_size(model_in(content, manifest.name), manifest.input.height_px, manifest.input.width_px)
+        graph = with_fixed_size(model_in(content, manifest.name), manifest.input.height_px, manifest.input.width_px)
         counted: int | None = operations(graph)
     except (ManifestError, KeyError):  # a tensor whose shape nothing tells
         counted = None

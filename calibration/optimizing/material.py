@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from jetsel import image
 from jetsel.image import InputSpec
-from jetsel.train.images import SEED, Tell, normalised, pixels
-from jetsel.train.optimize.compress import for_size
+from jetsel.train.images import SEED, Reporter, normalised, read_pixels
+from jetsel.train.optimize.compress import with_fixed_size
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from jetsel.train.optimize.distil import Lesson
+    from jetsel.train.optimize.distil import DistillationPlan
 
 
 def drawn(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Path]]:
@@ -60,7 +60,7 @@ class Material:
     """Read once, kept for all recipes."""
 
     plan: OptimizePlan
-    tell: Tell
+    tell: Reporter
     _shown: dict[tuple[int, int, int], NDArray[np.uint8]] = field(default_factory=dict)
 
     @cached_property
@@ -70,14 +70,14 @@ class Material:
 
     def graph(self, spec: InputSpec) -> ModelProto:
         """The parent's graph for photographs of this size; raises ManifestError if it does not work."""
-        return for_size(self.parent, spec.height_px, spec.width_px)
+        return with_fixed_size(self.parent, spec.height_px, spec.width_px)
 
     def levels(self, spec: InputSpec, most: int | None = None) -> NDArray[np.uint8]:
         """The photographs to learn from, (n, 3, height, width), or the first of them; raises CalibrationError."""
         paths = self.plan.learn_from[:most]
         key = (spec.width_px, spec.height_px, len(paths))
         if key not in self._shown:
-            self._shown[key], _ = pixels(paths, spec, self.plan.limits, self.plan.family.decode_px, self.tell)
+            self._shown[key], _ = read_pixels(paths, spec, self.plan.limits, self.plan.family.decode_px, self.tell)
         return self._shown[key]
 
     def shown(self, spec: InputSpec, most: int) -> NDArray[np.float32]:
@@ -85,11 +85,11 @@ class Material:
         return normalised(self.levels(spec, most), spec)
 
     @cached_property
-    def lesson(self) -> Lesson:
+    def lesson(self) -> DistillationPlan:
         """What networks are fine-tuned on, at the parent's own size."""
-        from jetsel.train.optimize.distil import Lesson
-        from jetsel.train.optimize.steps import network_of
+        from jetsel.train.optimize.distil import DistillationPlan
+        from jetsel.train.optimize.steps import to_torch
 
         plan, spec = self.plan, self.plan.parent.manifest.input
-        teacher = network_of(self.graph(spec), plan.parent.manifest.name)
-        return Lesson(self.levels(spec), spec, teacher, plan.epochs, plan.most_s, plan.seed)
+        teacher = to_torch(self.graph(spec), plan.parent.manifest.name)
+        return DistillationPlan(self.levels(spec), spec, teacher, plan.epochs, plan.most_s, plan.seed)

@@ -12,8 +12,8 @@ from jetsel.train.optimize.activations import (
     MOST_CYCLES,
     PrunableNetwork,
     channel_scores,
-    cut_to,
-    operations,
+    count_operations,
+    prune_to,
     remove,
 )
 
@@ -105,7 +105,7 @@ def prune_by(rule: Rule, network: PrunableNetwork, train: Train, *, share: float
     every layer keeps one channel at least, and pruning ends when no channel is below the bound.
     """
     net, example, draw = network.net, network.example, torch.Generator().manual_seed(seed)
-    due = None if share is None else share * operations(net, example)
+    due = None if share is None else share * count_operations(net, example)
     went = 0
     for _ in range(MOST_CYCLES):
         train(net, rule.penalty)
@@ -116,9 +116,9 @@ def prune_by(rule: Rule, network: PrunableNetwork, train: Train, *, share: float
         if due is None:
             gone = remove(net, example, [(layer, at_most(score, rule.bound)) for layer, score in scores])
         else:
-            gone = cut_to(network, scores, due, rule.bound)
+            gone = prune_to(network, scores, due, rule.bound)
         went += gone
-        if not gone or (due is not None and operations(net, example) <= due):
+        if not gone or (due is not None and count_operations(net, example) <= due):
             break
     return went
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from jetsel.train.optimize.factorise import bias_of, filled, is_plain, padding_of, product, replace_layers
+from jetsel.train.optimize.factorise import (
+    bias_of,
+    factor_by_svd,
+    is_plain_convolution,
+    padding_of,
+    replace_layers,
+    sequence_of,
+)
 
 
 def separable(net: nn.Module, share: float) -> int:
@@ -22,12 +29,14 @@ def separable(net: nn.Module, share: float) -> int:
         filters = max(1, int(share * high * wide * wide_out / (high * wide + wide_out)))
         filters = min(filters, high * wide, wide_out)
         by_channel = layer.weight.detach().permute(1, 0, 2, 3).reshape(wide_in, wide_out, high * wide)
-        pairs = [product(one, filters) for one in by_channel]
+        pairs = [factor_by_svd(one, filters) for one in by_channel]
         depthwise = torch.stack([before for before, _ in pairs]).reshape(wide_in * filters, 1, high, wide)
         pointwise = torch.cat([after for _, after in pairs], dim=1)[..., None, None]
         first = nn.Conv2d(
             wide_in, wide_in * filters, (high, wide), layer.stride, padding_of(layer), groups=wide_in, bias=False
         )
-        return filled((first, depthwise, None), (nn.Conv2d(wide_in * filters, wide_out, 1), pointwise, bias_of(layer)))
+        return sequence_of(
+            (first, depthwise, None), (nn.Conv2d(wide_in * filters, wide_out, 1), pointwise, bias_of(layer))
+        )
 
-    return replace_layers(net, lambda layer: is_plain(layer, None), halves)
+    return replace_layers(net, lambda layer: is_plain_convolution(layer, None), halves)

@@ -18,11 +18,11 @@ from calibration.measures import mean_interval
 from calibration.optimizing.beside import tell
 from calibration.starter.calibrate import LIMITS
 from jetsel.image import InputSpec
-from jetsel.train.images import normalised, pixels
-from jetsel.train.optimize.activations import operations
-from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.distil import Lesson, distil
-from jetsel.train.optimize.steps import network_of, write
+from jetsel.train.images import normalised, read_pixels
+from jetsel.train.optimize.activations import count_operations
+from jetsel.train.optimize.compress import with_fixed_size
+from jetsel.train.optimize.distil import DistillationPlan, distil
+from jetsel.train.optimize.steps import export_atomically, to_torch
 from jetsel.zoo import STARTER, scan
 from jetsel.zoo.onnx_model import read_model
 
@@ -39,7 +39,7 @@ class Trial:
     """
 
     name: str
-    lesson: Lesson
+    lesson: DistillationPlan
     shown: NDArray[np.float32]
     truth: NDArray[np.int64]
     work: Path
@@ -59,8 +59,8 @@ class Trial:
     def add(self, title: str, net: nn.Module, epochs: str) -> None:
         """Export a network and let it answer the test images; epochs: the cell that says how it was trained."""
         self._files[title] = self.work / f"{title}.onnx"
-        self._cells[title] = f"{operations(net, self.example) / 1e6:.0f} | {epochs}"
-        write(net, self.lesson, self._files[title])
+        self._cells[title] = f"{count_operations(net, self.example) / 1e6:.0f} | {epochs}"
+        export_atomically(net, self.lesson, self._files[title])
         session = _session(self._files[title])
         self._answers[title] = np.array([_logits(session, one[None])[0].argmax() for one in self.shown])
 
@@ -109,13 +109,13 @@ def trial(name: str, options: argparse.Namespace) -> Trial:
     family = scan([STARTER]).families["starter"]
     whole, spec = _network(name)
     paths = sorted(path for path in options.test.glob("*/*") if path.is_file())
-    levels, rows = pixels(paths, spec, LIMITS, family.decode_px, tell)
+    levels, rows = read_pixels(paths, spec, LIMITS, family.decode_px, tell)
     numbers = {wnid: number for number, wnid in enumerate(family.labels.wnids)}
     truth = np.array([numbers[paths[row].parent.name] for row in rows])
     learn = sorted(path for path in options.learn.glob("*/*") if path.is_file())
     learn = [learn[row] for row in np.random.default_rng(SEED).permutation(len(learn))[: options.images]]
-    learned, _ = pixels(learn, spec, LIMITS, family.decode_px, tell)
-    lesson = Lesson(learned, spec, _network(name)[0], options.epochs, options.most_s, SEED)
+    learned, _ = read_pixels(learn, spec, LIMITS, family.decode_px, tell)
+    lesson = DistillationPlan(learned, spec, _network(name)[0], options.epochs, options.most_s, SEED)
     found = Trial(name, lesson, normalised(levels, spec), truth, options.work)
     found.add(f"`{name}`", whole, "")
     return found
@@ -124,7 +124,7 @@ def trial(name: str, options: argparse.Namespace) -> Trial:
 def _network(name: str) -> tuple[nn.Module, InputSpec]:
     model = next(model for model in scan([STARTER]).families["starter"].models if model.manifest.name == name)
     spec = model.manifest.input
-    return network_of(for_size(read_model(model.path), spec.height_px, spec.width_px), name), spec
+    return to_torch(with_fixed_size(read_model(model.path), spec.height_px, spec.width_px), name), spec
 
 
 def _session(path: Path) -> onnxruntime.InferenceSession:

@@ -23,9 +23,9 @@ from calibration.optimizing.clustered import clustered
 from calibration.optimizing.material import drawn
 from calibration.papers.tables import table, written
 from calibration.starter.calibrate import LIMITS
-from jetsel.train.images import normalised, pixels
+from jetsel.train.images import normalised, read_pixels
 from jetsel.train.optimize import compress
-from jetsel.train.optimize.compress import for_size
+from jetsel.train.optimize.compress import with_fixed_size
 from jetsel.zoo import Family, Model, scan
 from jetsel.zoo.onnx_model import inputs_of, read_model
 
@@ -77,10 +77,10 @@ def rounded(model: ModelProto) -> ModelProto:
 
 def _rows(family: Family, model: Model, ranges: Sequence[Path], shown: Sequence[Path], truth: np.ndarray) -> list[str]:
     spec = model.manifest.input
-    plain = for_size(read_model(model.path), spec.height_px, spec.width_px)
+    plain = with_fixed_size(read_model(model.path), spec.height_px, spec.width_px)
 
     def levels(paths: Sequence[Path]) -> np.ndarray:
-        return pixels(paths, spec, LIMITS, family.decode_px, lambda *_: None)[0]
+        return read_pixels(paths, spec, LIMITS, family.decode_px, lambda *_: None)[0]
 
     kept = levels(shown)
     if len(kept) != len(truth):

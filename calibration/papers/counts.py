@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from jetsel.train.optimize.activations import operations
+from jetsel.train.optimize.activations import count_operations
 
 N, K, L, SIDE = 3, 64, 96, 14  # a kernel's side, channels in and out, and the side of the picture
 P, FILTERS, RANK, ROWS = 40, 2, 24, 5
@@ -61,7 +61,7 @@ def _counted(net: nn.Module, example: torch.Tensor) -> int:
     for layer in net.modules():
         if isinstance(layer, nn.Conv2d):
             layer.bias = None
-    return operations(net, example)
+    return count_operations(net, example)
 
 
 def resnet(layers: int) -> int:

@@ -19,7 +19,7 @@ from calibration.optimizing.rules import RULES, Rule, prune_by
 from calibration.papers.cheaper import COLUMNS, SEED, Trial, add_arguments, trial
 from calibration.papers.tables import table, written
 from jetsel.train.optimize.activations import PrunableNetwork
-from jetsel.train.optimize.distil import loss_of, view
+from jetsel.train.optimize.distil import distillation_loss, random_crops
 from jetsel.train.optimize.steps import last_layer
 
 PARENT = "m"
@@ -60,13 +60,15 @@ def pruned(found: Trial, rule: Rule) -> nn.Module:
         trained.train()
         for _ in range(CYCLE_STEPS):
             rows = torch.randint(len(found.lesson.levels), (CYCLE_BATCH,), generator=draw)
-            loss = loss_of(trained, found.lesson.teacher, view(found.lesson, rows, draw)) + penalty(trained)
+            loss = distillation_loss(trained, found.lesson.teacher, random_crops(found.lesson, rows, draw)) + penalty(
+                trained
+            )
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
 
     draw = torch.Generator().manual_seed(SEED)
-    shown = [view(found.lesson, rows, draw) for rows in torch.arange(COUNTED).split(CYCLE_BATCH)]
+    shown = [random_crops(found.lesson, rows, draw) for rows in torch.arange(COUNTED).split(CYCLE_BATCH)]
     prune_by(rule, PrunableNetwork(net, found.example, shown, (last_layer(net),)), train, share=SHARE, seed=SEED)
     return net
 

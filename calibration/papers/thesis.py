@@ -25,7 +25,7 @@ from calibration.optimizing.rules import Combined, Distorted, Outliers, Regulari
 from calibration.papers.counts import counts
 from calibration.papers.tables import table, written
 from jetsel.calibrate.judge.metrics import share_interval
-from jetsel.train.optimize.activations import PrunableNetwork, operations
+from jetsel.train.optimize.activations import PrunableNetwork, count_operations
 from jetsel.train.optimize.factorise import one_d
 
 SEEDS = (1, 2)
@@ -221,7 +221,7 @@ def classifier(_work: Path) -> str:
             correct = (net.eval()(held[0]).argmax(1) == held[1]).numpy()
         interval = share_interval(correct)
         share = f"{100 * correct.mean():.1f} ({100 * interval.low:.1f} to {100 * interval.high:.1f})"
-        rows.append(f"{name} | {operations(net, shown[:2]) / 1e6:.2f} | {share} | {took / times[0]:.2f}")
+        rows.append(f"{name} | {count_operations(net, shown[:2]) / 1e6:.2f} | {share} | {took / times[0]:.2f}")
     return table(
         f"The classifier of Table 2.2, {len(held[1])} digits held out",
         "network | million operations | right, % | time",

@@ -19,7 +19,7 @@ import msgspec
 from jetsel import image
 from jetsel.artefact.coding import save
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.fit.features import FeatureClock, decoded
+from jetsel.calibrate.fit.features import FeatureClock, decode_sample
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.judge.evaluating import evaluate, requested_policies
 from jetsel.calibrate.judge.findings import ImageSample, Result
@@ -28,7 +28,7 @@ from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.workers import Observer
@@ -68,11 +68,11 @@ def recorded(
 
     plan: how times are taken, None for the default. sizes: see `find`.
     """
-    found = find(photos, family.labels, None, need_labels=True, sizes=sizes)
+    found = find_images(photos, family.labels, None, need_labels=True, sizes=sizes)
     file.parent.mkdir(parents=True, exist_ok=True)
     with loaded_models(family) as engines:
         every = frozenset(model.manifest.name for model in family.models)  # another machine may serve any of them
-        options = RecordOptions(features_px=features_px, plan=plan or TimingPlan(), kept=every)
+        options = RecordOptions(features_px=features_px, plan=plan or TimingPlan(), always_recorded=every)
         record(
             file, family, engines, found, options, Observer(lambda what, n, of: print(f"\r{what} {n}/{of}  ", end=""))
         )
@@ -88,7 +88,7 @@ def fitted(
     kinds: Sequence[Kind] = USUAL,
 ) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
-    images = decoded(loaded.recording.paths, family.decode_px, LIMITS)
+    images = decode_sample(loaded.recording.paths, family.decode_px, LIMITS)
     whole_ms = loaded.times.features_ms * choice_factor
     began = time.monotonic()
     found = calibrate(
@@ -187,7 +187,7 @@ def main() -> None:
 
     other = recorded(family, options.test, options.work / "test.sqlite")
     clock = FeatureClock(
-        decoded(other.recording.paths, family.decode_px, LIMITS),
+        decode_sample(other.recording.paths, family.decode_px, LIMITS),
         other.identity.features_px,
         LIMITS,
         other.times.features_ms,

@@ -18,7 +18,7 @@ import numpy as np
 from calibration.papers.taylor.algorithm1 import select_models
 from calibration.starter.export import Trained, manifest_of, put_labels, store_half, to_onnx
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.zoo import Labels, Manifest, scan
 
@@ -63,13 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name, _, checkpoint = given.partition("=")
         add(name, Path(checkpoint), options.data, options.out)
     family = scan([options.out]).families[FAMILY]
-    found = find(options.photos, family.labels, None, need_labels=True)
+    found = find_images(options.photos, family.labels, None, need_labels=True)
     path = options.out / "pool.sqlite"
     with loaded_models(family) as engines:
         record(path, family, engines, found)
     seen = load(path, family).recording
     for first in (1, 5):
-        right, costs = seen.among(first), seen.costs()
+        right, costs = seen.is_among_best(first), seen.costs()
         chosen, steps = select_models(right, costs, seen.models, options.theta)
         print(f"\ntop-{first}, {len(seen.classes)} photographs, {len(seen.models)} candidates: {', '.join(chosen)}\n")
         print("| model | right % | ms |\n|---|---|---|")

@@ -15,7 +15,7 @@ from jetsel.calibrate.calibrating import Calibrated, calibrate
 from jetsel.calibrate.judge.decision import InstallRequest
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.features import NAMES
-from jetsel.train.optimize.compress import for_size
+from jetsel.train.optimize.compress import with_fixed_size
 from jetsel.zoo import STARTER
 from jetsel.zoo.manifest import read_manifest
 from jetsel.zoo.onnx_model import read_model
@@ -74,5 +74,5 @@ def test_a_candidate_as_good_and_faster_is_in_the_best_policy_and_saves_time(ver
 
 
 def test_the_starter_family_has_as_many_operations_as_its_manifests_say() -> None:
-    plain = for_size(read_model(STARTER / "m.onnx"), 64, 64)
+    plain = with_fixed_size(read_model(STARTER / "m.onnx"), 64, 64)
     assert operations(plain) == read_manifest(STARTER / "m.json").multiply_accumulates

@@ -9,14 +9,14 @@ import numpy as np
 
 
 @lru_cache(maxsize=100_000)
-def tail(count: int, n: int, share: float) -> float:
-    """Return the probability of at most `count` successes in n trials, each with probability `share`."""
-    if count >= n:
+def binomial_tail(successes: int, trials: int, share: float) -> float:
+    """Return the probability of at most `successes` in n = `trials`, each successful with probability `share`."""
+    if successes >= trials:
         return 1.0
-    log = math.lgamma(n + 1) + np.array(
+    log_terms = math.lgamma(trials + 1) + np.array(
         [
-            i * math.log(share) + (n - i) * math.log1p(-share) - math.lgamma(i + 1) - math.lgamma(n - i + 1)
-            for i in range(count + 1)
+            i * math.log(share) + (trials - i) * math.log1p(-share) - math.lgamma(i + 1) - math.lgamma(trials - i + 1)
+            for i in range(successes + 1)
         ]
     )
-    return float(min(1.0, np.exp(log).sum()))
+    return float(min(1.0, np.exp(log_terms).sum()))

@@ -13,7 +13,7 @@ MOST_NAMED = 3  # files that are listed for each kind of reason
 
 
 def images_below(folder: Path, *, follow_links: bool = True) -> Iterator[Path | LeftOut]:
-    """Yield the image files at any depth, in the order of their paths, and each skipped entry as LeftOut.
+    """Yield the image files at any depth in the order of their paths; entries to skip as LeftOut, with the reason.
 
     follow_links: follow links to folders in this folder; deeper links are never followed. Raises BadImageError if this
     folder cannot be read.
@@ -36,18 +36,18 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def _entries(folder: Path) -> list[tuple[Path | LeftOut, bool]]:
-    """Return the entries of a folder, by name, each with whether it is a folder or a link to one."""
+    """Return a folder's entries in the order of their names, each with whether it is a folder or a link to one."""
     try:
         with os.scandir(folder) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
+            sorted_entries = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise BadImageError(f"{folder}: cannot be read: {error.strerror}; give your user access to it") from None
-    kinds = [(folder / one.name, os.path.isdir(one)) for one in listed]  # noqa: PTH112  # Path's raises errors
-    return [(usable(path, is_folder=is_folder), is_folder) for path, is_folder in kinds]
+    paths = [(folder / entry.name, os.path.isdir(entry)) for entry in sorted_entries]  # noqa: PTH112  # Path's raises errors
+    return [(path_if_usable(path, is_folder=is_folder), is_folder) for path, is_folder in paths]
 
 
-def usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
-    """Return the path, or LeftOut with the reason if its name shows that it is no image or folder of images."""
+def path_if_usable(path: Path, *, is_folder: bool) -> Path | LeftOut:
+    """Return the path, or LeftOut with the reason if its name alone shows that it holds no images."""
     if printable(path) != path:
         return LeftOut(printable(path), "unreadable: its name is not UTF-8; rename it")
     kind = system_kind(path.name, is_folder=is_folder)
@@ -64,13 +64,16 @@ def printable(path: Path) -> Path:
 
 
 def left_out_lines(left_out: Iterable[tuple[Path | str, str]]) -> list[str]:
-    """Return lines that give, for each kind of reason, the number of skipped files and the first few of them."""
+    """Return lines for a terminal: for each kind of reason, the number of skipped files and the first few of them.
+
+    left_out: paths and reasons; a reason is `kind: particulars`.
+    """
     files: dict[str, list[str]] = {}
     for path, reason in left_out:
         kind, _, particulars = reason.partition(": ")
         files.setdefault(kind, []).append(f"  {path}: {particulars}")
     lines = []
-    for kind, listed in sorted(files.items(), key=lambda item: -len(item[1])):
-        lines += [f"left out: {len(listed)} {kind}", *listed[:MOST_NAMED]]
-        lines += [f"  and {len(listed) - MOST_NAMED} more"] if len(listed) > MOST_NAMED else []
+    for kind, file_lines in sorted(files.items(), key=lambda item: -len(item[1])):
+        lines += [f"left out: {len(file_lines)} {kind}", *file_lines[:MOST_NAMED]]
+        lines += [f"  and {len(file_lines) - MOST_NAMED} more"] if len(file_lines) > MOST_NAMED else []
     return lines

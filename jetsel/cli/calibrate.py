@@ -120,7 +120,15 @@ def calibrate(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported; small arrays need no threads
     from jetsel.base.errors import CalibrationError
     from jetsel.calibrate.fit.goal import Goal
-    from jetsel.calibrate.install import check_order, fit, install, job_of, job_of_unknown, record, recording_path
+    from jetsel.calibrate.install import (
+        check_requested_policy,
+        fit,
+        install,
+        record,
+        recording_job,
+        recording_path,
+        unknown_images_job,
+    )
     from jetsel.calibrate.judge.decision import InstallRequest
     from jetsel.calibrate.record.workers import Observer
     from jetsel.calibrate.report import render
@@ -140,7 +148,7 @@ def calibrate(
     path = recording or recording_path(calibrations, photos, shorter_px)
     if report is not None and not report.parent.is_dir():
         raise CalibrationError(f"--report: there is no folder {report.parent}: make it first")
-    job = job_of(calibrations, path, photos, label_map, labels_from, all_models=all_models, sizes=shorter_px)
+    job = recording_job(calibrations, path, photos, label_map, labels_from, all_models=all_models, sizes=shorter_px)
     order = InstallRequest(
         goal=Goal(objective, max_time_ms, min_accuracy, max_energy_mj, may_lose),
         in_use=calibrations.incumbent(),
@@ -150,13 +158,13 @@ def calibrate(
         force=force,
         command=shlex.join(["jetsel", *sys.argv[1:]]),
     )
-    check_order(job, order)
+    check_requested_policy(job, order)
     with ProgressOutput(quiet=json) as output:
         with output.interruptible() as stop:
             loaded = record(job, Observer(output.step, stop, output.print_plan), order.goal)
             unknown_loaded = None
             if unknown is not None:
-                job_unknown = job_of_unknown(calibrations, job, loaded.recording.models, unknown)
+                job_unknown = unknown_images_job(calibrations, job, loaded.recording.models, unknown)
                 unknown_loaded = record(job_unknown, Observer(output.step, stop))
         output.print_recording(job, loaded)
         fitted = fit(job, loaded, order, output.step, unknown_loaded)

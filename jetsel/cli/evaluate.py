@@ -30,7 +30,7 @@ def evaluate(
     Every model runs on every image once; a second evaluation of the same images runs no model. Each policy is
     replayed on the recorded answers. Do not use the images of the calibration: the results would look too good.
     """
-    from jetsel.calibrate.install import clock_of, job_of, record, recording_path
+    from jetsel.calibrate.install import feature_clock, record, recording_job, recording_path
     from jetsel.calibrate.judge.evaluating import evaluate as judged
     from jetsel.calibrate.judge.evaluating import requested_policies
     from jetsel.calibrate.record.workers import Observer
@@ -39,7 +39,7 @@ def evaluate(
 
     calibrations = read_site(config).calibrations(family)
     path = recording or recording_path(calibrations, photos)
-    job = job_of(calibrations, path, photos, label_map, labels_from, all_models=True)  # all are compared
+    job = recording_job(calibrations, path, photos, label_map, labels_from, all_models=True)  # all are compared
     with ProgressOutput(quiet=json) as output:
         in_use = calibrations.incumbent()
         calibration = in_use.calibration
@@ -48,7 +48,7 @@ def evaluate(
         with output.interruptible() as stop:
             loaded = record(job, Observer(output.step, stop))
         output.print_recording(job, loaded)
-        evaluation = judged(loaded.recording, calibration, replayed, clock_of(job, loaded))
+        evaluation = judged(loaded.recording, calibration, replayed, feature_clock(job, loaded))
     photographs = len(loaded.recording.classes)
     plain = {
         "photographs": photographs,

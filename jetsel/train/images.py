@@ -19,7 +19,7 @@ MOST_BYTES = 4 * 2**30
 """Memory for the pixels; if all images would exceed it, a random sample of them is used."""
 SEED = 2018
 
-Tell = Callable[[str, int, int], None]
+Reporter = Callable[[str, int, int], None]  # receives the phase, the number of items done, and their total
 Result = TypeVar("Result")
 
 
@@ -28,14 +28,14 @@ def read_images(
     limits: image.Limits,
     decode_px: int,
     use: Callable[[bytes, Photograph], Result],
-    tell: Tell,
+    report: Reporter,
 ) -> list[Result | LeftOut]:
-    """Return the result of `use` for each image, from its content and its pixels; LeftOut for an unreadable file.
+    """Return the result of `use(content, image)` for each file, or LeftOut with the reason if it cannot be read.
 
-    Several threads call `use`.
+    decode_px: shorter side that is needed, see `image.decode`. Several threads call `use`.
     """
 
-    def one(path: Path) -> Result | LeftOut:
+    def read_one(path: Path) -> Result | LeftOut:
         try:
             data = image.read_file(path, limits)
             return use(data, image.decode(data, limits, decode_px))
@@ -44,39 +44,35 @@ def read_images(
 
     results: list[Result | LeftOut] = []
     with ThreadPoolExecutor() as pool:
-        for result in pool.map(one, paths):
+        for result in pool.map(read_one, paths):
             results.append(result)
-            tell("looking at the images", len(results), len(paths))
+            report("looking at the images", len(results), len(paths))
     return results
 
 
-def pixels(
-    paths: Sequence[Path],
-    spec: InputSpec,
-    limits: image.Limits,
-    decode_px: int,
-    tell: Tell,
+def read_pixels(
+    paths: Sequence[Path], spec: InputSpec, limits: image.Limits, decode_px: int, report: Reporter
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the images at the model's size, and the index of each in `paths`.
+    """Return the images at a model's input size, (n, 3, height, width) 0 to 255, and their indices in `paths`, (n,).
 
-    The images are levels of 0 to 255, (n, 3, height, width), in the model's order of channels. Unreadable files are
-    skipped, and a random sample is used if all would exceed MOST_BYTES.
+    Channels are in the model's order. Unreadable files are skipped, and a random sample is used if all would exceed
+    MOST_BYTES.
     """
-    most = MOST_BYTES // (3 * spec.width_px * spec.height_px)
-    rows: list[int] = sorted(np.random.default_rng(SEED).permutation(len(paths))[:most].tolist())
-    mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
+    most_images = MOST_BYTES // (3 * spec.width_px * spec.height_px)
+    rows: list[int] = sorted(np.random.default_rng(SEED).permutation(len(paths))[:most_images].tolist())
+    mean, std = (np.array(channel_values, np.float32)[:, None, None] for channel_values in (spec.mean, spec.std))
 
     def levels_of(_: bytes, decoded: Photograph) -> NDArray[np.uint8]:
         shares = image.model_input(decoded, spec)[0] * std + mean  # undoes the normalisation: 0 to 1
         levels: NDArray[np.uint8] = np.rint(shares * 255).astype(np.uint8)
         return levels
 
-    results = zip(rows, read_images([paths[row] for row in rows], limits, decode_px, levels_of, tell), strict=True)
+    results = zip(rows, read_images([paths[row] for row in rows], limits, decode_px, levels_of, report), strict=True)
     readable = [(row, levels) for row, levels in results if not isinstance(levels, LeftOut)]
     return np.stack([levels for _, levels in readable]), np.array([row for row, _ in readable])
 
 
 def normalised(levels: NDArray[np.uint8], spec: InputSpec) -> NDArray[np.float32]:
-    """Return levels (n, 3, height, width) normalised for the model, float32."""
-    mean, std = (np.array(three, np.float32)[:, None, None] for three in (spec.mean, spec.std))
+    """Return the float32 input of a model from levels of 0 to 255; both (n, 3, height, width)."""
+    mean, std = (np.array(channel_values, np.float32)[:, None, None] for channel_values in (spec.mean, spec.std))
     return ((levels.astype(np.float32) / 255 - mean) / std).astype(np.float32)

@@ -18,11 +18,11 @@ from calibration.optimizing.rules import RULES, Rule, at_most, prune_by
 from calibration.optimizing.separable import separable
 from jetsel.base.errors import CalibrationError
 from jetsel.train.optimize import activations, steps
-from jetsel.train.optimize.activations import PrunableNetwork, below, prune
-from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.distil import Lesson, distil
+from jetsel.train.optimize.activations import PrunableNetwork, inactive, prune
+from jetsel.train.optimize.compress import with_fixed_size
+from jetsel.train.optimize.distil import DistillationPlan, distil
 from jetsel.train.optimize.factorise import low_rank, one_d
-from jetsel.train.optimize.steps import Reduction, last_layer, network_of
+from jetsel.train.optimize.steps import Reduction, last_layer, to_torch
 from jetsel.zoo import STARTER
 from jetsel.zoo.export import export
 from jetsel.zoo.manifest import read_manifest
@@ -30,12 +30,12 @@ from jetsel.zoo.onnx_model import model_in, read_model
 
 pytestmark = pytest.mark.export
 SPEC = read_manifest(STARTER / "xs.json").input
-PARENT = for_size(read_model(STARTER / "xs.onnx"), 64, 64)
+PARENT = with_fixed_size(read_model(STARTER / "xs.onnx"), 64, 64)
 LEVELS = np.random.default_rng(1).integers(0, 256, (96, 3, 64, 64), dtype=np.uint8)
 
 
-def lesson(epochs: int) -> Lesson:
-    return Lesson(LEVELS, SPEC, network_of(PARENT, "xs"), epochs, 600.0, 7)
+def lesson(epochs: int) -> DistillationPlan:
+    return DistillationPlan(LEVELS, SPEC, to_torch(PARENT, "xs"), epochs, 600.0, 7)
 
 
 def ignored(_what: str, _done: int, _total: int) -> None: ...
@@ -50,7 +50,7 @@ def stopped_in_epoch(number: int) -> Callable[[str, int, int], None]:
 
 
 def made(
-    method: str, share: float, taught: Lesson, folder: Path, tell: Callable[[str, int, int], None] = ignored
+    method: str, share: float, taught: DistillationPlan, folder: Path, tell: Callable[[str, int, int], None] = ignored
 ) -> tuple[bytes, str]:
     change = {**CHANGES, **steps.CHANGES}[method]
     return steps.train_reduced(PARENT, "xs", Reduction(method, share, change), taught, folder, tell)
@@ -69,7 +69,7 @@ def test_a_killed_run_goes_on_and_gives_the_same_file(
     resumed, words = made(method, 0.6, lesson(3), tmp_path / "killed")
     assert "3 epochs of distillation on 96 images" in words
     cheaper = model_in(resumed, "made")
-    assert operations(for_size(cheaper, 64, 64)) < 0.75 * operations(PARENT)
+    assert operations(with_fixed_size(cheaper, 64, 64)) < 0.75 * operations(PARENT)
     batch = np.random.default_rng(2).normal(size=(4, 3, 64, 64)).astype(np.float32)
     answered = [onnxruntime.InferenceSession(one).run(["logits"], {"image": batch})[0] for one in (whole, resumed)]
     np.testing.assert_allclose(answered[0], answered[1], atol=1e-3)
@@ -78,7 +78,7 @@ def test_a_killed_run_goes_on_and_gives_the_same_file(
 def test_distillation_brings_a_network_nearer_to_its_teacher(tmp_path: Path) -> None:
     from jetsel.train.optimize.factorise import one_d
 
-    taught, net = lesson(6), network_of(PARENT, "xs")
+    taught, net = lesson(6), to_torch(PARENT, "xs")
     one_d(net, 0.5)
     shown = torch.randn(16, 3, 64, 64, generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
@@ -90,7 +90,7 @@ def test_distillation_brings_a_network_nearer_to_its_teacher(tmp_path: Path) -> 
 
 
 def test_fewer_epochs_are_trained_where_time_is_short(tmp_path: Path) -> None:
-    done = distil(network_of(PARENT, "xs"), replace(lesson(9), most_s=0.0), tmp_path / "state.pt", ignored)
+    done = distil(to_torch(PARENT, "xs"), replace(lesson(9), most_s=0.0), tmp_path / "state.pt", ignored)
     assert (done.epochs, done.of) == (1, 1)
 
 
@@ -116,11 +116,13 @@ class Shuffled(nn.Module):
 
 def test_a_network_whose_channels_cannot_be_followed_is_refused_with_what_to_do(tmp_path: Path) -> None:
     export(Shuffled(), tmp_path / "shuffled.onnx", 64, 64)
-    parent = for_size(read_model(tmp_path / "shuffled.onnx"), 64, 64)
-    taught = replace(lesson(1), teacher=network_of(parent, "shuffled"))
+    parent = with_fixed_size(read_model(tmp_path / "shuffled.onnx"), 64, 64)
+    taught = replace(lesson(1), teacher=to_torch(parent, "shuffled"))
     with pytest.raises(CalibrationError, match=r"another method, or .*--method int8"):
-        steps.train_reduced(parent, "shuffled", Reduction("prune", 0.5, steps.pruned), taught, tmp_path, ignored)
-    factorise = Reduction("factorise", 0.5, steps.factorised)
+        steps.train_reduced(
+            parent, "shuffled", Reduction("prune", 0.5, steps.prune_channels), taught, tmp_path, ignored
+        )
+    factorise = Reduction("factorise", 0.5, steps.factorise_layers)
     assert "factorise" in steps.train_reduced(parent, "shuffled", factorise, taught, tmp_path, ignored)[1]
 
 
@@ -129,7 +131,7 @@ def test_an_operator_that_torch_has_no_counterpart_of_is_named() -> None:
     model.CopyFrom(PARENT)
     next(node for node in model.graph.node if node.op_type == "Relu").op_type = "Shrink"
     with pytest.raises(CalibrationError, match=r"Shrink.*--method int8"):
-        network_of(model, "own")
+        to_torch(model, "own")
 
 
 EXAMPLE = torch.zeros(2, 3, 64, 64)
@@ -157,10 +159,10 @@ def test_units_that_are_never_above_zero_go_and_the_answers_stay() -> None:
 
 @pytest.mark.parametrize("way", [prune, partial(prune_by, Rule())], ids=["the product's", "the laboratory's"])
 def test_a_network_with_shortcuts_is_pruned_to_its_share(way: Callable[..., int]) -> None:
-    net = network_of(for_size(read_model(STARTER / "s.onnx"), 64, 64), "s")
-    before = activations.operations(net, EXAMPLE)
+    net = to_torch(with_fixed_size(read_model(STARTER / "s.onnx"), 64, 64), "s")
+    before = activations.count_operations(net, EXAMPLE)
     assert way(PrunableNetwork(net, EXAMPLE, SHOWN, [last_layer(net)]), untrained, share=0.5) > 0
-    assert 0.35 * before < activations.operations(net, EXAMPLE) <= 0.5 * before
+    assert 0.35 * before < activations.count_operations(net, EXAMPLE) <= 0.5 * before
     assert net(SHOWN[0]).shape == (8, 100)
     widths = [layer.out_channels for layer in net.modules() if isinstance(layer, nn.Conv2d)]
     assert all(width % 4 == 0 for width in widths if width > 16)
@@ -177,7 +179,7 @@ def test_the_combined_rule_penalises_distorts_and_takes_outliers() -> None:
 
 
 def test_some_of_each_layer_stay() -> None:
-    assert len(below(torch.zeros(40), 0.5)) == 40 - 8  # 5 would be an eighth; they stay in fours
+    assert len(inactive(torch.zeros(40), 0.5)) == 40 - 8  # 5 would be an eighth; they stay in fours
     assert len(at_most(torch.zeros(40), 0.5)) == 39
 
 

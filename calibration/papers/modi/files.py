@@ -16,9 +16,9 @@ from calibration.papers.compression import rounded
 from calibration.starter.calibrate import LIMITS
 from jetsel.engines.onnx import OnnxEngine
 from jetsel.image import InputSpec
-from jetsel.train.images import normalised, pixels
+from jetsel.train.images import normalised, read_pixels
 from jetsel.train.optimize import compress
-from jetsel.train.optimize.compress import for_size
+from jetsel.train.optimize.compress import with_fixed_size
 from jetsel.zoo import Family, Model
 from jetsel.zoo.onnx_model import read_model
 
@@ -65,10 +65,10 @@ def _made(family: Family, fit: Sequence[Path], test: Sequence[Path], work: Path)
     ranges = drawn(fit, 1 / 3)[0][: compress.MOST_SHOWN]
     for model in family.models:
         spec = model.manifest.input
-        shown, read = pixels(test, spec, LIMITS, family.decode_px, lambda *_: None)
+        shown, read = read_pixels(test, spec, LIMITS, family.decode_px, lambda *_: None)
         if len(read) != len(test):
             raise SystemExit("a test photograph cannot be read: take it out")
-        learn, _ = pixels(ranges, spec, LIMITS, family.decode_px, lambda *_: None)
+        learn, _ = read_pixels(ranges, spec, LIMITS, family.decode_px, lambda *_: None)
         for way in WAYS:
             content = _content(model, way, learn)
             path = work / f"{hashlib.sha256(content).hexdigest()[:12]}.onnx"
@@ -84,7 +84,7 @@ def _content(model: Model, way: str, learn: NDArray[np.uint8]) -> bytes:
     graph, spec = read_model(model.path), model.manifest.input
     if way == ROUNDED:
         return rounded(graph).SerializeToString()
-    sized = for_size(graph, spec.height_px, spec.width_px)
+    sized = with_fixed_size(graph, spec.height_px, spec.width_px)
     return compress.int8(sized, normalised(learn, spec), symmetric=False).SerializeToString()
 
 

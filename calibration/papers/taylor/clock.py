@@ -13,7 +13,7 @@ import numpy as np
 
 from calibration.starter.calibrate import LIMITS
 from jetsel import image
-from jetsel.calibrate.fit.features import decoded
+from jetsel.calibrate.fit.features import decode_sample
 from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_NAMES, WORKING_PX
@@ -27,7 +27,7 @@ class Clock:
 
     def __init__(self, family: Family, recording: Recording, file: Path) -> None:
         cv2.setNumThreads(1)
-        self._shown = decoded(recording.paths, family.decode_px, LIMITS)
+        self._shown = decode_sample(recording.paths, family.decode_px, LIMITS)
         self._family, self._file, self.factor = family, file, 1.0
         self._known: dict[str, float] = msgspec.json.decode(file.read_bytes()) if file.exists() else {}
 

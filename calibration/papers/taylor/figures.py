@@ -56,7 +56,7 @@ def _figure_8(shown: Shown, *, geometric: bool) -> list[str]:
     """Return a row for each model, policy and the oracle."""
     study, n = shown.study, len(shown.study.right)
     costs, answers = study.costs_ms, study.recording.logits.argmax(axis=2)
-    top5, best = study.recording.among(5), int(study.right.mean(axis=0).argmax())
+    top5, best = study.recording.is_among_best(5), int(study.right.mean(axis=0).argmax())
     oracle = np.where(study.right, costs, np.inf).argmin(axis=1)
     always = {model: np.full(n, place) for place, model in enumerate(study.recording.models)}
     listed = {
@@ -128,7 +128,7 @@ def _claims(shown: Shown) -> list[str]:
 
 def _table_1(study: Study) -> list[str]:
     """Return the first test image that all get right, one beyond the cheapest, and one for the largest alone."""
-    top1, top5, models = study.test.right, study.test.among(5), study.test.models
+    top1, top5, models = study.test.right, study.test.is_among_best(5), study.test.models
     m = len(models)
     from_model = [(top1 == (np.arange(m) >= first)).all(axis=1) for first in (0, m // 2, m - 1)]
     rows = []

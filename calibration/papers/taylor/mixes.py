@@ -20,8 +20,8 @@ from calibration.papers.taylor.paper_chain import NAME as VOTES
 from calibration.papers.taylor.paper_chain import PaperChainKind
 from calibration.starter.calibrate import LIMITS, fitted, of_models
 from jetsel.artefact.calibration import Calibration
-from jetsel.calibrate.fit.features import FeatureClock, decoded
-from jetsel.calibrate.fit.goal import difference
+from jetsel.calibrate.fit.features import FeatureClock, decode_sample
+from jetsel.calibrate.fit.goal import paired_difference
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.load import load
@@ -133,7 +133,10 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
     alone = fitted(family, fit, kinds=[kind for kind in USUAL if kind.name == "cascade"])
     calibration, figures = found.calibration, found.calibration.figures
     clock = FeatureClock(
-        decoded(fit.recording.paths, family.decode_px, LIMITS), fit.identity.features_px, LIMITS, fit.times.features_ms
+        decode_sample(fit.recording.paths, family.decode_px, LIMITS),
+        fit.identity.features_px,
+        LIMITS,
+        fit.times.features_ms,
     )
     judge = Judge(of_models(replace(test, costs_ms=fit.recording.costs_ms), fit.recording.models), clock)
     top = best_within(calibration, "cascade", np.inf)
@@ -167,7 +170,7 @@ def compared(rows: Sequence[Way], kinds: Kinds, beside: Way) -> list[str]:
     """Return the rows of the table: all images and each kind, beside one way, with the paired 95 % interval."""
     lines = []
     for way in rows:
-        points, error = difference(way.right, beside.right)
+        points, error = paired_difference(way.right, beside.right)
         cells = [way.text, f"{100 * way.right.mean():.1f}", f"{way.time_ms.mean():.2f}"]
         cells += [f"{100 * way.right[of].mean():.1f} in {way.time_ms[of].mean():.2f}" for of in kinds.values()]
         low, high = points - 1.96 * error, points + 1.96 * error

@@ -23,7 +23,7 @@ from calibration.papers.taylor.readers import area
 from calibration.papers.taylor.study import TIMED, Study
 from calibration.starter.calibrate import LIMITS
 from jetsel import image
-from jetsel.calibrate.record.cuts import Shown
+from jetsel.calibrate.record.cuts import CutImage
 from jetsel.features import PAPER_NAMES, WORKING_PX
 from jetsel.premodel import fit_scaling
 
@@ -62,7 +62,7 @@ def features_at(paths: Sequence[str], decode_px: int, size_px: int) -> NDArray[n
     def one(path: str) -> NDArray[np.float32]:
         data = image.read_file(Path(path), LIMITS)
         decoded = image.decode(data, LIMITS, decode_px)
-        return Shown(decoded, data, decoded).extract(LIMITS, size_px, PAPER_NAMES)
+        return CutImage(decoded, data, decoded).extract(LIMITS, size_px, PAPER_NAMES)
 
     with ThreadPoolExecutor() as pool:
         return np.stack(list(pool.map(one, paths)))

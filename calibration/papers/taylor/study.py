@@ -40,7 +40,7 @@ class AtTop5(Recording):
     @cached_property
     def right(self) -> NDArray[np.bool_]:
         """Which model was right on which photograph, (n, m)."""
-        return self.among(5)
+        return self.is_among_best(5)
 
 
 class Study:

@@ -1,4 +1,7 @@
-"""Choose on held-out images which features and how many neighbours the chain reads."""
+"""Choose on held-out images which features and how many neighbours the policy "chain" uses to pick a path.
+
+A path is a single model or a cascade of two. The chain runs the path that did best on the neighbours of an image.
+"""
 
 from __future__ import annotations
 
@@ -18,65 +21,72 @@ from jetsel.premodel.paths import PRICES, PathTable, neighbour_means
 
 KS = (31, 101, 301, 601, 1201, 2401)
 LARGEST_SHARE = 0.7  # of the training images; a larger k would average over nearly all of them
-SURE = 0.05  # probability of offering a chain that adds nothing
+MOST_FALSE_OFFERS = 0.05  # probability of offering a chain whose neighbours add nothing
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The features that measure nearness, and the number of neighbours k; the default averages over all images."""
+    """How a chain finds neighbours; the default averages over all images instead."""
 
-    features: tuple[str, ...] = ()
-    k: int = 0
+    features: tuple[str, ...] = ()  # that measure how near images are
+    k: int = 0  # number of neighbours
 
 
-def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedPoint]:
-    """Return the results of each reading on held-out images, at each of PRICES."""
-    train_table, paths = learned.table, PathTable.evaluate(learned.table.paths, held.outputs)
-    cost, prices = train_table.cost(held.costs), PRICES / held.costs.max()
-    everywhere = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
-    outcomes = {Reading(): _at_prices(paths, *everywhere, prices)}
+def try_readings(learned: LearnedPaths, held_out: Table) -> dict[Reading, TriedPoint]:
+    """Return the results of each reading on held-out images, with one operating point for each of PRICES.
+
+    A price is the accuracy that one unit of cost must gain. learned: the paths and the images to search for neighbours.
+    """
+    train_table, paths = learned.table, PathTable.evaluate(learned.table.paths, held_out.outputs)
+    cost, prices = train_table.cost(held_out.costs), PRICES / held_out.costs.max()
+    overall_means = train_table.right.mean(axis=0)[None], cost.mean(axis=0)[None]
+    outcomes = {Reading(): _choose_at_prices(paths, *overall_means, prices)}
     ks = [k for k in KS if k <= LARGEST_SHARE * len(train_table.right)]
     for names in _feature_sets(learned) if ks else ():
         scaling = fit_scaling(learned.of(names))
         cached = Neighbours(scaling.apply(learned.of(names)))
-        near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
-        for k, (right, spent) in zip(ks, neighbour_means(train_table.right, cost, near, ks), strict=True):
-            outcomes[Reading(names, k)] = _at_prices(paths, right, spent, prices)
+        neighbour_rows, _ = cached.nearest_many(scaling.apply(held_out.of(names)), ks[-1])
+        for k, (accuracy, mean_cost) in zip(
+            ks, neighbour_means(train_table.right, cost, neighbour_rows, ks), strict=True
+        ):
+            outcomes[Reading(names, k)] = _choose_at_prices(paths, accuracy, mean_cost, prices)
     return outcomes
 
 
 def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
     """Return the sets of features to try, without features that are constant over all images."""
-    varies = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
+    varying = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
     sets = (SIZE, KINDS, (*PAPER_SEVEN, *SIZE), learned.feature_names)
-    return [names for one in sets if (names := tuple(name for name in one if name in varies))]
+    return [names for feature_set in sets if (names := tuple(name for name in feature_set if name in varying))]
 
 
-def _at_prices(
-    paths: PathTable, chances: NDArray[np.floating], costs: NDArray[np.floating], prices: NDArray[np.float64]
+def _choose_at_prices(
+    paths: PathTable, accuracies: NDArray[np.floating], costs: NDArray[np.floating], prices: NDArray[np.float64]
 ) -> TriedPoint:
-    """Return the result of the `worthiest` path for each image and price. chances, costs: (n, P), or (1, P) for all."""
-    rows = np.arange(len(paths.right))
-    chosen = [np.broadcast_to(worthiest(chances, costs, price), rows.shape) for price in prices]
+    """Return the results of running, for each image and price, the path with the highest accuracy - price x cost.
+
+    accuracies, costs: of the P paths near each image, (n, P), or (1, P) for all images.
+    """
+    image_rows = np.arange(len(paths.right))
+    chosen = [np.broadcast_to(worthiest(accuracies, costs, price), image_rows.shape) for price in prices]
     return TriedPoint(
-        np.stack([paths.right[rows, one] for one in chosen], axis=1),
-        np.stack([paths.ran[rows, one] for one in chosen], axis=1),
+        np.stack([paths.right[image_rows, path_indices] for path_indices in chosen], axis=1),
+        np.stack([paths.ran[image_rows, path_indices] for path_indices in chosen], axis=1),
     )
 
 
 @dataclass(frozen=True)
 class Lift:
-    """What reading neighbours gains on held-out images, compared with one path for all images.
+    """How much the neighbours improve a chain on held-out images, compared with one path for all images.
 
-    points: gain in accuracy, in percentage points, less the price of the extra cost and of the features; the mean over
-    the prices at which several models compete. error_points: its standard error. adds: whether the gain is significant,
-    corrected for the choice among several readings.
+    points: gain of accuracy in percentage points, less price x (extra cost of models and features); the mean over the
+    prices at which several models compete.
     """
 
     reading: Reading
     points: float
-    error_points: float
-    adds: bool
+    error_points: float  # standard error of `points`
+    adds: bool  # whether the gain is significant, corrected for the choice among several readings
 
 
 def choose_reading(
@@ -87,25 +97,26 @@ def choose_reading(
 ) -> Lift | None:
     """Return the reading that gains most, None if there are too few images for neighbours.
 
-    costs: of each model, (m,). features_cost: of extracting each reading's features, in the same unit. groups: (n,),
-    see Outcomes.
+    tried: from `try_readings`. costs: of each model, (m,), in ms or mJ. features_cost: of extracting a reading's
+    features, in the same unit. groups: (n,), numbers that near-duplicates share.
     """
     base = tried[Reading()]
     prices = PRICES / costs.max()
     mean_cost = (base.ran @ costs).mean(axis=0)
     competing = (mean_cost > costs.min()) & (mean_cost < costs.max())
-    at = competing if competing.any() else np.ones(len(prices), bool)
+    counted = competing if competing.any() else np.ones(len(prices), bool)
     lifts = []
-    for reading, one in tried.items():
+    for reading, point in tried.items():
         if not reading.k:
             continue
-        gain = one.correct[:, at].astype(float) - base.correct[:, at]
-        gain -= prices[at] * (one.ran[:, at] @ costs - base.ran[:, at] @ costs + features_cost[reading])
-        each = gain.mean(axis=1)
-        error = max(standard_error(each, groups), 1 / len(each))
-        lifts.append((float(each.mean()), error, reading))
+        gain = point.correct[:, counted].astype(float) - base.correct[:, counted]
+        extra_cost = point.ran[:, counted] @ costs - base.ran[:, counted] @ costs + features_cost[reading]
+        gain -= prices[counted] * extra_cost
+        gain_per_image = gain.mean(axis=1)
+        error = max(standard_error(gain_per_image, groups), 1 / len(gain_per_image))
+        lifts.append((float(gain_per_image.mean()), error, reading))
     if not lifts:
         return None
-    best, error, reading = max(lifts, key=lambda one: one[0])
-    sure = NormalDist().inv_cdf(1 - SURE / len(lifts))
-    return Lift(reading, 100 * best, 100 * error, best > sure * error)
+    largest_gain, error, reading = max(lifts, key=lambda lift: lift[0])
+    required_errors = NormalDist().inv_cdf(1 - MOST_FALSE_OFFERS / len(lifts))
+    return Lift(reading, 100 * largest_gain, 100 * error, largest_gain > required_errors * error)

@@ -11,7 +11,7 @@ import numpy as np
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, CalibrationError, ImageTooLargeError
-from jetsel.calibrate.record.cuts import WHOLE, Shown, show
+from jetsel.calibrate.record.cuts import WHOLE, CutImage, decode_cut
 from jetsel.features import NAMES
 
 TIMED = 40  # images
@@ -19,42 +19,42 @@ ROUNDS = 5
 
 
 class FeatureClock:
-    """Estimates how long some features take on the recording's machine.
+    """Estimates how long it takes, on the machine that made the recording, to extract a subset of the features.
 
-    It measures only their share of the whole table's time. The whole table was timed with more care, and perhaps on
-    another machine, when the recording was made.
+    It measures here the subset's share of the time of all features, and applies this share to the recorded time, which
+    was measured with more care and perhaps on another machine.
     """
 
-    def __init__(self, shown: Sequence[Shown], features_px: int, limits: image.Limits, whole_ms: float) -> None:
-        """features_px: largest number of pixels that features read. whole_ms: the recorded time of all features."""
-        self._shown, self._whole_ms, self._features_px, self._limits = shown, whole_ms, features_px, limits
-        self._table_ms = self._measured(NAMES)
-        self._known_ms: dict[tuple[str, ...], float] = {}
+    def __init__(self, images: Sequence[CutImage], features_px: int, limits: image.Limits, all_ms: float) -> None:
+        """images: to measure on. features_px: most pixels that features read. all_ms: recorded time of all features."""
+        self._images, self._recorded_ms, self._features_px, self._limits = images, all_ms, features_px, limits
+        self._here_ms = self._measure_ms(NAMES)
+        self._cached_ms: dict[tuple[str, ...], float] = {}
 
     def __call__(self, names: tuple[str, ...]) -> float:
-        """Return the milliseconds that these features take on one image, on the recording's machine."""
-        if names and names not in self._known_ms:
-            self._known_ms[names] = self._whole_ms * self._measured(names) / self._table_ms
-        return self._known_ms.get(names, 0.0)
+        """Return the milliseconds that these features take for one image on the recording's machine; 0 for none."""
+        if names and names not in self._cached_ms:
+            self._cached_ms[names] = self._recorded_ms * self._measure_ms(names) / self._here_ms
+        return self._cached_ms.get(names, 0.0)
 
-    def _measured(self, names: tuple[str, ...]) -> float:
-        """Return the milliseconds per image: the median over rounds of the mean over images."""
+    def _measure_ms(self, names: tuple[str, ...]) -> float:
+        """Return the milliseconds for one image on this machine: the median over rounds of the mean over images."""
         rounds = []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            for shown in self._shown:
-                shown.extract(self._limits, self._features_px, names)
-            rounds.append((time.perf_counter() - began) * 1e3 / len(self._shown))
+            for picture in self._images:
+                picture.extract(self._limits, self._features_px, names)
+            rounds.append((time.perf_counter() - began) * 1e3 / len(self._images))
         return float(np.median(rounds))
 
 
-def decoded(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[Shown]:
-    """Decode up to TIMED of the paths, evenly spread; raises CalibrationError if none can be read any more."""
+def decode_sample(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[CutImage]:
+    """Decode up to TIMED images, evenly spread over `paths`; raises CalibrationError if none can be read any more."""
     chosen = paths[:: max(1, len(paths) // TIMED)][:TIMED]
     images = []
     for path in chosen:
         with suppress(OSError, BadImageError, ImageTooLargeError):
-            images.append(show(image.read_file(Path(path), limits), WHOLE, limits, decode_px))
+            images.append(decode_cut(image.read_file(Path(path), limits), WHOLE, limits, decode_px))
     if not images:
         raise CalibrationError(f"{paths[0]}: cannot be read any more: put the images back, or record again")
     return images

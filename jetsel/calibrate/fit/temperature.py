@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from jetsel.calibrate.record.recording import Recording
 
-LOWEST, HIGHEST = 0.05, 20.0
-STEPS, PRECISION = 30, 1e-4
+LOWEST, HIGHEST = 0.05, 20.0  # temperatures
+STEPS, PRECISION = 30, 1e-4  # most iterations; relative change at which they end
 
 
 def fit_temperature(logits: NDArray[np.floating], classes: NDArray[np.int64]) -> float:
@@ -18,23 +18,23 @@ def fit_temperature(logits: NDArray[np.floating], classes: NDArray[np.int64]) ->
     model's probabilities, less the true class's logit; the curvature is the variance of the logits. A step that leaves
     the bracketing interval is replaced by the interval's middle. logits: (n, c); classes: (n,).
     """
-    wide = logits.astype(np.float32)
-    wide -= wide.max(axis=1, keepdims=True)
-    true = float(np.take_along_axis(wide, classes[:, None], axis=1).mean(dtype=np.float64))
+    shifted = logits.astype(np.float32)
+    shifted -= shifted.max(axis=1, keepdims=True)
+    true_logit = float(np.take_along_axis(shifted, classes[:, None], axis=1).mean(dtype=np.float64))
     low, high = 1 / HIGHEST, 1 / LOWEST
     inverse = 1.0
     for _ in range(STEPS):
-        odds = np.exp(wide * np.float32(inverse))
-        odds /= odds.sum(axis=1, keepdims=True)
-        mean = np.einsum("nc,nc->n", odds, wide)
-        slope = float(mean.mean(dtype=np.float64)) - true
-        curvature = float((np.einsum("nc,nc,nc->n", odds, wide, wide) - mean * mean).mean(dtype=np.float64))
+        probs = np.exp(shifted * np.float32(inverse))
+        probs /= probs.sum(axis=1, keepdims=True)
+        mean = np.einsum("nc,nc->n", probs, shifted)
+        slope = float(mean.mean(dtype=np.float64)) - true_logit
+        curvature = float((np.einsum("nc,nc,nc->n", probs, shifted, shifted) - mean * mean).mean(dtype=np.float64))
         low, high = (low, inverse) if slope > 0 else (inverse, high)
         step = inverse - slope / curvature if curvature > 0 else low
-        following = step if low < step < high else (low + high) / 2
-        if abs(following / inverse - 1) < PRECISION:
-            return 1 / following
-        inverse = following
+        next_inverse = step if low < step < high else (low + high) / 2
+        if abs(next_inverse / inverse - 1) < PRECISION:
+            return 1 / next_inverse
+        inverse = next_inverse
     return 1 / inverse
 
 

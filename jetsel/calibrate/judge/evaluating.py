@@ -31,19 +31,17 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    recording: Recording,
-    calibration: Calibration | None,
-    policies: Mapping[str, Policy],
-    features_ms: TimeFeatures,
+    recording: Recording, calibration: Calibration | None, policies: Mapping[str, Policy], time_features: TimeFeatures
 ) -> Evaluation:
     """Replay policies on a recording, and return their results.
 
-    A model without a calibration has temperature 1, as in the daemon.
+    calibration: of the policies, None for single models only; a model without a calibration has temperature 1, as in
+    the daemon. time_features: names of features -> ms to extract them.
     """
     objective = calibration.objective if calibration is not None and recording.energies is not None else "time"
     recording = replace(recording, objective=objective)
     rows = range(len(recording.classes))
-    judge = Judge(recording, features_ms)
+    judge = Judge(recording, time_features)
     model_temperatures = {} if calibration is None else calibration.temperatures
     temperatures = {model: model_temperatures.get(model, 1.0) for model in recording.models}
     promises = {} if calibration is None else calibration.promises
@@ -59,37 +57,35 @@ def evaluate(
 def check_promises(
     policy: str, promises: Promises, run: PolicyReplay, wrong: NDArray[np.bool_], groups: NDArray[np.int64] | None
 ) -> list[PromiseCheck]:
-    """Return whether each promise of a policy holds on other images.
+    """Return whether each promised error rate of a policy holds on other images.
 
-    wrong: (n,) bool. groups: (n,), see `share_interval`.
+    run: the policy's replay on them. wrong: (n,), whether its answer is wrong. groups: (n,), near-duplicates share one.
     """
     checks = []
     for promise in promises.kept:
-        given = answered_under(run, promise)
-        ends = share = None
-        if given.any():
-            share = float(wrong[given].mean())
-            ends = share_interval(wrong[given], None if groups is None else groups[given])
-        is_above = ends is not None and ends.low > promise.wrong_at_most
+        is_given = answered_under(run, promise)
+        interval = wrong_share = None
+        if is_given.any():
+            wrong_share = float(wrong[is_given].mean())
+            interval = share_interval(wrong[is_given], None if groups is None else groups[is_given])
+        is_above = interval is not None and interval.low > promise.wrong_at_most
         checks.append(
             PromiseCheck(
                 policy=policy,
                 wrong_at_most=promise.wrong_at_most,
-                answered=float(given.mean()),
-                wrong=share,
-                wrong_interval=ends,
-                is_kept=True if (share or 0.0) <= promise.wrong_at_most else False if is_above else None,
+                answered=float(is_given.mean()),
+                wrong=wrong_share,
+                wrong_interval=interval,
+                is_kept=True if (wrong_share or 0.0) <= promise.wrong_at_most else False if is_above else None,
             )
         )
     return checks
 
 
 def requested_policies(
-    models: Sequence[str],
-    calibration: Calibration | None,
-    names: Sequence[str],
+    models: Sequence[str], calibration: Calibration | None, names: Sequence[str]
 ) -> dict[str, Policy]:
-    """Return the policies with these names, or all if `names` is empty; raises UnknownPolicyError."""
+    """Return the calibration's policies with these names, or all if `names` is empty; raises UnknownPolicyError."""
     policies = catalogue(models, calibration)
     unknown = [name for name in names if name not in policies]
     if unknown:

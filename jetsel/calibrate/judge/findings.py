@@ -61,17 +61,13 @@ class ImageKind(Struct, frozen=True):
 
 
 class FittedChain(Struct, frozen=True):
-    """The fitted chain: its neighbours, gain and cost.
-
-    offered: whether the calibration has the chain. chooser_ms, chooser_mj: of features and choice, the energy above
-    idle power. kinds: the kinds of images that the neighbours distinguish.
-    """
+    """The policy "chain" as fitted, which chooses models by the results on similar images: its gain and cost."""
 
     lift: Lift
-    offered: bool
-    chooser_ms: float
-    chooser_mj: float | None = None
-    kinds: list[ImageKind] = []
+    offered: bool  # whether the calibration includes it
+    chooser_ms: float  # of features and choice for one image
+    chooser_mj: float | None = None  # the same, above idle power
+    kinds: list[ImageKind] = []  # the images that it starts with other models
 
 
 class Guess(Struct, frozen=True):
@@ -82,76 +78,60 @@ class Guess(Struct, frozen=True):
 
 
 class ImageFinding(Struct, frozen=True):
-    """One image with its label.
-
-    guesses: by model. answers: by policy. why: the reason to check the label. Each is empty if it does not apply.
-    """
+    """One image that the report shows. A field that does not apply is empty."""
 
     path: str
     label: str
-    guesses: dict[str, Guess] = {}
-    answers: dict[str, str] = {}
-    why: str = ""
+    guesses: dict[str, Guess] = {}  # by model
+    answers: dict[str, str] = {}  # by policy
+    why: str = ""  # the reason to check the label
 
 
 class ImageSample(Struct, frozen=True):
-    """The total number of images of one kind, and some of these images."""
+    """Images with one thing in common."""
 
-    total: int
-    images: list[ImageFinding]
+    total: int  # number of all such images
+    images: list[ImageFinding]  # the few that the report shows
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """Results of all policies on the same images. bounds: best single and oracle.
+    """Results of all policies on the same images."""
 
-    front: the offered operating points, such as `cascade:1`, the most expensive first.
-    """
-
-    best_single: str
+    best_single: str  # the most accurate model
     policies: dict[str, Result]
-    bounds: dict[str, Result]
+    bounds: dict[str, Result]  # "best single" and "oracle"
     chain: FittedChain | None  # None if there are too few images or models for neighbours
-    front: dict[str, Result]
+    front: dict[str, Result]  # offered operating points, such as cascade:1, the most expensive first
 
 
 class ClassFinding(Struct, frozen=True):
-    """One class: number of images, accuracy from 0 to 1, and the most frequent wrong answers with their counts.
-
-    refused: the share that is refused under `Findings.shown_promise`, None without a promise.
-    """
+    """One class of the family."""
 
     name: str
-    images: int
-    right: float
-    instead: dict[str, int]
-    refused: float | None = None
+    images: int  # their number
+    right: float  # accuracy from 0 to 1
+    instead: dict[str, int]  # the most frequent wrong answers -> their counts
+    refused: float | None = None  # share that is refused to keep Findings.shown_promise, None without it
 
 
 class PromiseCheck(Struct, frozen=True, kw_only=True):
-    """One promise of a policy, checked on other images. Shares are from 0 to 1.
-
-    answered: of the images. wrong, wrong_interval: of the answers, None if no image was answered. is_kept: False if the
-    whole interval is above `wrong_at_most`, None if only `wrong` is.
-    """
+    """A promised error rate of a policy, checked on other images. Shares are from 0 to 1."""
 
     policy: str
-    wrong_at_most: float
-    answered: float
-    wrong: float | None
+    wrong_at_most: float  # the promise
+    answered: float  # share of the images
+    wrong: float | None  # share of the answers, None if no image was answered
     wrong_interval: Interval | None
-    is_kept: bool | None
+    is_kept: bool | None  # None if `wrong` is above the promise, but its interval is not
 
 
 class DoubtfulFindings(Struct, frozen=True):
-    """Images to check: `contradicted` by the models, `near` to an image of another class, `far` from their own class.
+    """Images whose labels the owner should check."""
 
-    without: why `near` and `far` are unknown; None if they are known.
-    """
-
-    contradicted: ImageSample
-    near: ImageSample
-    far: ImageSample
-    without: str | None = None
+    contradicted: ImageSample  # by the models
+    near: ImageSample  # to an image of another class
+    far: ImageSample  # from the other images of their class
+    without: str | None = None  # why `near` and `far` are unknown, None if they are known
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -175,16 +155,16 @@ class Findings(Struct, frozen=True, kw_only=True):
 
     @property
     def winner(self) -> str:
-        """The policy for requests that name none."""
+        """Name of the policy that answers requests which name none."""
         return self.calibration.default_policy
 
     @property
     def promises(self) -> Promises | None:
-        """The promises of the winner, None if the images have no labels."""
+        """The error rates that the winner can promise, None if the images have no labels."""
         return self.calibration.promises.get(self.winner)
 
     @property
     def shown_promise(self) -> Promise | None:
-        """The winner's promise of the level nearest to 5 %, by which the report shows each class's refusals."""
+        """The winner's promised error rate nearest to 5 %, for which the report lists refusals; None without any."""
         kept = () if self.promises is None else self.promises.kept
         return min(kept, key=lambda one: abs(one.wrong_at_most - SHOWN_LEVEL), default=None)

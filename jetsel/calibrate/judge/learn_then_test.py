@@ -1,4 +1,4 @@
-"""Find confidence thresholds that keep the error rate of the answers below a level.
+"""Find confidence thresholds that guarantee an error rate (the "level") of the answers.
 
 The promise is that of Learn then Test (Angelopoulos, Bates, Candès, Jordan and Lei 2021, arXiv 2110.01052): with
 probability 1 - DELTA over the calibration images, at most the requested share of the answers is wrong. The number of
@@ -17,41 +17,47 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.calibrate.binomial import tail
+from jetsel.calibrate.binomial import binomial_tail
 
 LEVELS = (0.01, 0.02, 0.05, 0.1)
-"""Shares of wrong answers to promise; fixed before any data is seen."""
+"""Error rates (shares of wrong answers) to guarantee; fixed before any data is seen."""
 DELTA = 0.1  # share of all calibrations whose promise may be broken
-GRID = np.arange(1700, -1701, -1) / 100
+THRESHOLDS = np.arange(1700, -1701, -1) / 100
 """Thresholds in the order of testing, fixed before any data is seen."""
 TOLERATED = (3, 2, 1, 0)  # wrong answers that the first test may allow, if there are enough images
 MOST_TIMES = 1000  # largest advised number of images, in multiples of the number at hand
-LOST = 0.02  # share of the answers that early refusal may cost
+MOST_ANSWERS_LOST = 0.02  # share of the answers that early refusal may cost
 
 Floats = NDArray[np.float64]
 
 
 @lru_cache(maxsize=1000)
-def fewest(wrong: int, level: float, delta: float = DELTA) -> int:
-    """Return the least number of answers that pass the test with this number of wrong ones."""
-    low, high = wrong, math.ceil(16 + 8 * (wrong - math.log(delta)) / level)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if tail(wrong, middle, level) <= delta else (middle, high)
-    return high
+def fewest_answers(wrong: int, level: float, delta: float = DELTA) -> int:
+    """Return the least number of answers among which `wrong` wrong ones still prove an error rate below `level`.
+
+    delta: probability of proving it falsely.
+    """
+    too_few, enough = wrong, math.ceil(16 + 8 * (wrong - math.log(delta)) / level)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if binomial_tail(wrong, middle, level) <= delta else (middle, enough)
+    return enough
 
 
-def counts(scores: Floats, wrong: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of answers and of wrong answers at each threshold of GRID; a score of -inf never counts."""
+def count_answers(scores: Floats, wrong: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many answers, and how many wrong ones, score at least each of THRESHOLDS; -inf never does.
+
+    scores: (n,), log-odds of each answer. wrong: (n,), whether it is wrong.
+    """
     all_of, wrong_of = np.sort(scores), np.sort(scores[wrong])
     return (
-        len(all_of) - np.searchsorted(all_of, GRID, side="left"),
-        len(wrong_of) - np.searchsorted(wrong_of, GRID, side="left"),
+        len(all_of) - np.searchsorted(all_of, THRESHOLDS, side="left"),
+        len(wrong_of) - np.searchsorted(wrong_of, THRESHOLDS, side="left"),
     )
 
 
 def safe_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float, delta: float = DELTA) -> float | None:
-    """Return the mildest threshold that promises at most `level` wrong answers; None if no threshold does.
+    """Return the mildest threshold that guarantees a share of at most `level` wrong answers; None if none does.
 
     An answer is given if its score is at least the threshold. scores: (n,), -inf for images that are refused anyway.
     wrong: (n,). The images must not have fitted the temperatures or the policy, and near-duplicates count once. delta:
@@ -61,57 +67,65 @@ def safe_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float, delta
     half of the images allow). Scores alone decide the start. The promise stays exact if surer answers are not wrong
     more often: a later start only adds answers that are wrong more often, which makes the test harder.
     """
-    answered, errors = counts(scores, wrong)
-    return _mildest(answered, errors, level, delta, len(scores))
+    answered, errors = count_answers(scores, wrong)
+    return _mildest_threshold(answered, errors, level, delta, len(scores))
 
 
-def _mildest(
+def _mildest_threshold(
     answered: NDArray[np.int64], errors: NDArray[np.int64], level: float, delta: float, n: int
 ) -> float | None:
-    """Return the last threshold of GRID before the first that fails, None if the first test fails. n: images."""
-    least = next((few for few in (fewest(c, level, delta) for c in TOLERATED) if few <= n / 2), fewest(0, level, delta))
+    """Return the last of THRESHOLDS before the first that fails the test, None if the first one fails.
+
+    answered, errors: from `count_answers`. n: number of images.
+    """
+    needed = [fewest_answers(tolerated, level, delta) for tolerated in TOLERATED]  # rises with the tolerated errors
+    least = next((answers for answers in needed if answers <= n / 2), needed[-1])
     threshold = None
-    for place in np.flatnonzero(answered >= least).tolist():
-        if tail(int(errors[place]), int(answered[place]), level) > delta:
+    for index in np.flatnonzero(answered >= least).tolist():
+        if binomial_tail(int(errors[index]), int(answered[index]), level) > delta:
             break
-        threshold = float(GRID[place])
+        threshold = float(THRESHOLDS[index])
     return threshold
 
 
 def naive_threshold(scores: Floats, wrong: NDArray[np.bool_], level: float) -> float | None:
-    """Return the mildest threshold with at most `level` wrong answers on these images, without a promise for others."""
-    answered, errors = counts(scores, wrong)
-    places = np.flatnonzero((answered > 0) & (errors <= level * answered))
-    return float(GRID[places[-1]]) if len(places) else None
+    """Return the mildest threshold with at most `level` wrong answers on these images, without a guarantee."""
+    answered, errors = count_answers(scores, wrong)
+    indices = np.flatnonzero((answered > 0) & (errors <= level * answered))
+    return float(THRESHOLDS[indices[-1]]) if len(indices) else None
 
 
 def images_needed(scores: Floats, wrong: NDArray[np.bool_], level: float, delta: float = DELTA) -> int | None:
-    """Return the number of similar images that a promise would need; None if more images would not help.
+    """Return how many similar images a guarantee of `level` would need; None if more images would not help.
 
     The numbers of answers and errors are scaled up in steps of 1.1 until the test passes.
     """
-    answered, errors = counts(scores, wrong)
-    n, times = len(scores), 1.0
-    while times <= MOST_TIMES:
-        more = np.floor(times * answered).astype(np.int64)
-        if _mildest(more, np.ceil(times * errors).astype(np.int64), level, delta, int(times * n)) is not None:
-            return math.ceil(times * n)
-        times *= 1.1
+    answered, errors = count_answers(scores, wrong)
+    n, factor = len(scores), 1.0
+    while factor <= MOST_TIMES:
+        scaled = np.floor(factor * answered).astype(np.int64)
+        if (
+            _mildest_threshold(scaled, np.ceil(factor * errors).astype(np.int64), level, delta, int(factor * n))
+            is not None
+        ):
+            return math.ceil(factor * n)
+        factor *= 1.1
     return None
 
 
-def early_threshold(first: Floats, final: Floats, threshold: float) -> float | None:
-    """Return the score after a cascade's first model below which a request is refused early; None: never.
+def early_threshold(first_scores: Floats, final_scores: Floats, threshold: float) -> float | None:
+    """Return the score after a cascade's first model below which to refuse at once; None if it would refuse nothing.
 
-    first: (n,), scores after the first model, NaN for images that ended there. final: (n,), scores of the answers.
+    Images that score so low would hardly reach `threshold` in the end, so the later models are saved. first_scores:
+    (n,), after the first model, NaN for images that ended there. final_scores: (n,), of the answers.
 
-    Early refusal costs at most LOST of the answers above the threshold. It ignores which answers are right, so the
-    promise can be tested on the same images.
+    Early refusal costs at most MOST_ANSWERS_LOST of the answers above the threshold. It ignores which answers are
+    right, so the guarantee can be tested on the same images.
     """
-    went_on, given = first[~np.isnan(first)], final >= threshold
-    would_answer = np.sort(first[given & ~np.isnan(first)])
-    spare = int(LOST * given.sum())
-    if spare >= len(would_answer):
-        return float(np.nextafter(went_on.max(), np.inf))  # refuse all images that would go on
-    limit = float(would_answer[spare])
-    return limit if (went_on < limit).any() else None
+    continued, is_given = first_scores[~np.isnan(first_scores)], final_scores >= threshold
+    would_answer = np.sort(first_scores[is_given & ~np.isnan(first_scores)])
+    most_lost = int(MOST_ANSWERS_LOST * is_given.sum())
+    if most_lost >= len(would_answer):
+        return float(np.nextafter(continued.max(), np.inf))  # refuse all images that would go on
+    limit = float(would_answer[most_lost])
+    return limit if (continued < limit).any() else None

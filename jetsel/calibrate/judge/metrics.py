@@ -13,10 +13,10 @@ Z = 1.959964  # 95 % of a normal distribution lie within this number of deviatio
 
 
 def share_interval(correct: NDArray[np.bool_], groups: NDArray[np.int64] | None = None) -> Interval:
-    """Return Wilson's 95 % interval of a share. groups: (n,), near-duplicates share a number.
+    """Return Wilson's 95 % confidence interval of the share of true values. groups: (n,), near-duplicates share one.
 
     Near-duplicates carry little more information than one image. So n is divided by the clusters' design effect (Kish
-    1965), the variance of the group sums over that of independent images, if it exceeds 1.
+    1965): the variance of the group sums over that of independent images.
     """
     n = len(correct)
     share = float(correct.mean())
@@ -27,6 +27,7 @@ def share_interval(correct: NDArray[np.bool_], groups: NDArray[np.int64] | None 
 
 
 def _design_effect(correct: NDArray[np.bool_], groups: NDArray[np.int64]) -> float:
+    """Return by which factor near-duplicates that agree raise the variance of a share, at least 1 (Kish 1965)."""
     _, number = np.unique(groups, return_inverse=True)
     share = correct.mean()
     sums = np.bincount(number, correct - share)
@@ -34,7 +35,7 @@ def _design_effect(correct: NDArray[np.bool_], groups: NDArray[np.int64]) -> flo
 
 
 def undominated(points: Iterable[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
-    """Return the undominated points (mean ms, accuracy, name), fastest first; of equal points one."""
+    """Return the points (mean ms, accuracy, name) that no faster one equals in accuracy, fastest first."""
     front: list[tuple[float, float, str]] = []
     for point in sorted(points, key=lambda point: (point[0], -point[1])):
         if not front or point[1] > front[-1][1]:

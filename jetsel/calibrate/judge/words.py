@@ -50,14 +50,14 @@ def signed(points: float) -> str:
 
 
 def change(value: float) -> str:
-    """Return a ratio as a relative change: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
+    """Return a ratio as a relative change in percent: 0.64 is '\u221236 %', 1.3 is '+30 %'."""
     return f"{round(100 * (value - 1)):+d}{SPACE}%".replace("-", "\u2212").replace("+0", "0")
 
 
 def joined(names: Sequence[str]) -> str:
     """Return the names as a sentence lists them: 'xs', 'xs and s', 'xs, s and m'."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    *head, last = names
+    return f"{', '.join(head)} and {last}" if head else last
 
 
 def number_of(count: int, noun: str) -> str:
@@ -73,12 +73,12 @@ def left_out(reasons: Mapping[str, int]) -> str:
 
 
 def level(wrong_at_most: float) -> str:
-    """Return a promised share of wrong answers as a percentage: '5 %'."""
+    """Return an error rate from 0 to 1 as a percentage: 0.05 is '5 %'."""
     return f"{100 * wrong_at_most:g} %"
 
 
 def why_missing(missing: MissingPromise) -> str:
-    """Return why a level cannot be promised: 'it needs about 480 images in all', rounded up to two digits."""
+    """Return why an error rate cannot be guaranteed: 'it needs about 480 images in all', rounded up to two digits."""
     if missing.images is None:
         return "too many of the surest answers are wrong, and more images would not help"
     step = 10 ** max(0, len(str(missing.images)) - 2)
@@ -86,14 +86,14 @@ def why_missing(missing: MissingPromise) -> str:
 
 
 def promises_in_words(policy: str, promises: Promises) -> str:
-    """Return one sentence about a policy's promises, or about what the mildest level would need."""
+    """Return one sentence about the error rates that a policy can guarantee, or what the mildest one would need."""
     if not promises.kept:
         mildest = promises.missing[-1]
         return (
             f"{policy} cannot promise an error rate, not even {level(mildest.wrong_at_most)}: {why_missing(mildest)}."
         )
-    first, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in promises.kept]
-    answered = [f"{first[1]} of the images if at most {first[0]} of the answers may be wrong"]
+    strictest, *others = [(level(one.wrong_at_most), f"{100 * one.answered:.0f} %") for one in promises.kept]
+    answered = [f"{strictest[1]} of the images if at most {strictest[0]} of the answers may be wrong"]
     return f"{policy} answers {joined([*answered, *(f'{share} if at most {most}' for most, share in others)])}."
 
 
@@ -106,18 +106,18 @@ def premodel_in_words(chain: FittedChain) -> str:
         f"points, compared with one path for all images at equal cost (standard error {lift.error_points:.1f}); "
         f"features and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
-    chance = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
-    install = "" if chain.offered else "; --policy chain installs it all the same"
+    chance_note = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
+    install_hint = "" if chain.offered else "; --policy chain installs it all the same"
     kinds = "".join(
         f" {100 * kind.share:.0f} % of the images are {kind.look}: these go to {kind.model} first."
         for kind in chain.kinds
     )
-    rest = 1 - sum(kind.share for kind in chain.kinds)
-    if chain.kinds and rest >= 0.005:
-        kinds += f" The other {100 * rest:.0f} % go to other models first; no single feature describes them."
-    return f"The premodel: {adds}{chance}{install}.{kinds}"
+    other_share = 1 - sum(kind.share for kind in chain.kinds)
+    if chain.kinds and other_share >= 0.005:
+        kinds += f" The other {100 * other_share:.0f} % go to other models first; no single feature describes them."
+    return f"The premodel: {adds}{chance_note}{install_hint}.{kinds}"
 
 
-def score(labels_from: str | None) -> str:
-    """Return the name of the metric: accuracy, or agreement with the model whose answers replace labels."""
+def metric_name(labels_from: str | None) -> str:
+    """Return the name of the share of right answers: agreement if a model's answers replace labels, or accuracy."""
     return "Accuracy" if labels_from is None else "Agreement"

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from jetsel import image
 from jetsel.base.errors import BadImageError, ImageTooLargeError
-from jetsel.calibrate.record.conditions import NOISY_SHARE, NoiseMonitor, TimingPlan, noise
+from jetsel.calibrate.record.conditions import NOISY_SHARE, NoiseMonitor, TimingPlan, describe_noise
 from jetsel.calibrate.record.contents import drawn_order
-from jetsel.calibrate.record.cuts import Shown, read_shown
+from jetsel.calibrate.record.cuts import CutImage, read_cut
 from jetsel.calibrate.record.database import Store
 from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine, Output
@@ -23,7 +23,7 @@ from jetsel.zoo import Family
 _WARM_UPS = 3  # the first runs allocate memory
 _UNSETTLED_SHARE = 0.1
 
-Missing = TypeVar("Missing")
+Missing = TypeVar("Missing")  # what is to be measured on an image
 
 
 @dataclass(frozen=True)
@@ -46,39 +46,35 @@ class EnergyPlan:
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """How to record. workers: threads that decode and infer. opened: the meter, if any. sysfs: as in [power].
-
-    features_px: largest number of pixels that features read. kept: models that are recorded even if a cheaper one
-    dominates them. unproven: models whose preprocessing is first compared with other ways.
-    """
+    """How to record."""
 
     limits: image.Limits = field(default_factory=lambda: image.Limits(max_bytes=64_000_000, max_pixels=50_000_000))
-    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
-    plan: TimingPlan = field(default_factory=TimingPlan)
-    opened: OpenedMeter = field(default_factory=lambda: OpenedMeter(reason=NO_METER))
-    energy: EnergyPlan = field(default_factory=EnergyPlan)
-    sysfs: str = "/sys"
-    features_px: int = WORKING_PX
-    kept: frozenset[str] = frozenset()
-    unproven: frozenset[str] = frozenset()
+    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))  # threads that decode and infer
+    plan: TimingPlan = field(default_factory=TimingPlan)  # for timing
+    opened: OpenedMeter = field(default_factory=lambda: OpenedMeter(reason=NO_METER))  # the meter, or why there is none
+    energy: EnergyPlan = field(default_factory=EnergyPlan)  # for metering
+    sysfs: str = "/sys"  # root of the kernel's files about power and clocks
+    features_px: int = WORKING_PX  # largest number of pixels that features read
+    always_recorded: frozenset[str] = frozenset()  # models that are kept even if a cheaper one dominates them
+    unproven: frozenset[str] = frozenset()  # models whose preprocessing is compared with other kinds
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs models on recorded images to time or meter them. conditions: their id in the recording."""
+    """Runs models on recorded images to time or meter them."""
 
     store: Store
     family: Family
     engines: Mapping[str, Engine]
     options: RecordOptions
-    conditions: int
-    watch: NoiseMonitor
-    observer: Observer
+    conditions: int  # id of this run's conditions in the recording
+    monitor: NoiseMonitor  # notices load and low clocks
+    observer: Observer  # receives progress, and may stop the run
 
-    def photographs(self, count: int) -> list[tuple[int, str, str]]:
-        """Return id, path and cut of up to `count` random images of this run that every model has answered.
+    def sample_images(self, count: int) -> list[tuple[int, str, str]]:
+        """Return id, path and cut (`Cut.text`) of up to `count` random images that every model has answered.
 
-        The order is `drawn_order`, so most of the images stay the same when images are added.
+        Most of the images stay the same when images are added, see `drawn_order`.
         """
         rows = self.store.connection.execute(
             "SELECT id, path, cut, sha256 FROM photographs JOIN chosen USING (sha256)"
@@ -87,35 +83,37 @@ class Bench:
         ).fetchall()
         return [row[:3] for row in sorted(rows, key=lambda row: drawn_order(row[3]))[:count]]
 
-    def shown(self, chosen: Sequence[tuple[int, str, str, Missing]]) -> Iterator[tuple[int, Shown, Missing, bool]]:
-        """Yield the images that can still be read, after warming up all models, and whether a model runs on a GPU.
+    def read_images(
+        self, chosen: Sequence[tuple[int, str, str, Missing]]
+    ) -> Iterator[tuple[int, CutImage, Missing, bool]]:
+        """Yield id, decoded image, what is to be measured, and whether a model runs on a GPU, after warming up.
 
-        chosen: id, path, cut, and what is missing. Files that are gone or damaged are skipped; a later run tries them
-        again.
+        chosen: id, path, cut and what is to be measured. Files that are gone or damaged are skipped; a later run tries
+        them again.
         """
         on_gpu: bool | None = None
-        for photograph, path, cut, missing in chosen:
+        for image_id, path, cut, missing in chosen:
             try:
-                shown = read_shown(path, cut, self.options.limits, self.family.decode_px)
+                prepared = read_cut(path, cut, self.options.limits, self.family.decode_px)
             except (OSError, BadImageError, ImageTooLargeError):
                 continue
             if on_gpu is None:  # only engines on a GPU report device_ms
-                outputs = [self.run(name, shown) for name in self.engines for _ in range(_WARM_UPS)]
+                outputs = [self.run(name, prepared) for name in self.engines for _ in range(_WARM_UPS)]
                 on_gpu = any(output.device_ms is not None for output in outputs)
-            yield photograph, shown, missing, on_gpu
+            yield image_id, prepared, missing, on_gpu
 
-    def run(self, name: str, shown: Shown) -> Output:
+    def run(self, name: str, prepared: CutImage) -> Output:
         """Preprocess the image and run one model, as a request does, and return the output."""
         spec = next(model.manifest.input for model in self.family.models if model.manifest.name == name)
-        return self.engines[name].infer(image.model_input(shown.photograph, spec))
+        return self.engines[name].infer(image.model_input(prepared.photograph, spec))
 
-    def extract(self, shown: Shown) -> object:
+    def extract(self, prepared: CutImage) -> object:
         """Extract all features as for a request. Callers measure the time or energy, and ignore the result."""
-        return shown.extract(self.options.limits, self.options.features_px)
+        return prepared.extract(self.options.limits, self.options.features_px)
 
     def check_machine(self, on_gpu: bool) -> None:
-        """Check the machine under load, and store the reasons why this run's times and energies are unreliable."""
-        self.watch.look(gpu=on_gpu)
+        """Check the machine while it is busy, and store why the times and energies of this run are unreliable."""
+        self.monitor.look(gpu=on_gpu)
         execute = self.store.connection.execute
         times_ms: dict[str, list[float]] = {}
         for name, median_ms in execute(
@@ -123,7 +121,7 @@ class Bench:
             (self.conditions,),
         ):
             times_ms.setdefault(name, []).append(median_ms)
-        reasons = [reason for reason in (self.watch.reason(), self.options.opened.changes, noise(times_ms)) if reason]
+        reasons = [self.monitor.reason(), self.options.opened.changes, describe_noise(times_ms)]
         count, unsettled = execute(
             "SELECT COUNT(*), TOTAL(scatter_mj >= ? * mean_mj) FROM energies WHERE conditions = ?",
             (NOISY_SHARE, self.conditions),
@@ -131,5 +129,7 @@ class Bench:
         if unsettled > _UNSETTLED_SHARE * count:
             settled = f"did not settle within {100 * NOISY_SHARE:g} %"
             reasons.append(f"{100 * unsettled / count:.0f} % of the energies {settled}")
-        execute("UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(reasons) or None, self.conditions))
+        execute(
+            "UPDATE conditions SET noisy = ? WHERE id = ?", ("; ".join(filter(None, reasons)) or None, self.conditions)
+        )
         self.store.commit_when_due()

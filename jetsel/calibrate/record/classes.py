@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from jetsel.base.errors import CalibrationError, did_you_mean
-from jetsel.calibrate.record.photographs import class_of, labels_in
+from jetsel.calibrate.record.photographs import class_lookup, labels_in
 from jetsel.calibrate.record.recording import LoadedRecording
 from jetsel.zoo import Family
 
@@ -19,30 +19,33 @@ _UNKNOWN = re.compile(r"unknown label: (['\"])(.*)\1 is not a class", re.DOTALL)
 
 
 def check_family(photos: Path, family: Family, others: Mapping[str, Family], label_map: Path | None) -> None:
-    """Raise CalibrationError if another family has more of the images' classes than this one."""
+    """Raise CalibrationError if another family knows more of the images' class names than `family` does.
+
+    others: by name. Nothing is checked if a label map translates the names, or if the images are in no class folders.
+    """
     folders = labels_in(photos)
 
-    def known(one: Family) -> int:
-        number_of = class_of(one.labels, None)
+    def count_known(candidate: Family) -> int:
+        number_of = class_lookup(candidate.labels, None)
         return sum(number_of(label) is not None for label in folders)
 
     if label_map is not None or not folders:
         return
-    ours, best = known(family), max(others.values(), key=known, default=family)
-    if known(best) > ours:
+    own_count, best = count_known(family), max(others.values(), key=count_known, default=family)
+    if count_known(best) > own_count:
         raise CalibrationError(
-            f"{photos}: {ours} of its {len(folders)} classes are of family {family.name}, and {known(best)} of family "
-            f"{best.name}: use --family {best.name}"
+            f"{photos}: {own_count} of its {len(folders)} classes are of family {family.name}, and "
+            f"{count_known(best)} of family {best.name}: use --family {best.name}"
         )
 
 
 def remarks(loaded: LoadedRecording, family: Family) -> list[str]:
-    """Return remarks about labels that are no class of the family, and about classes without images."""
+    """Return remarks for the owner: labels that are no class of the family, and classes that have no images."""
     remarks = []
     unknown = Counter(match[2] for _, reason in loaded.left_out if (match := _UNKNOWN.match(reason)))
     if unknown:
-        known = dict.fromkeys((*family.labels.names, *family.labels.wnids))
-        listed = _listed(f"{name} ({n}){did_you_mean(name, known)}" for name, n in unknown.items())
+        class_labels = dict.fromkeys((*family.labels.names, *family.labels.wnids))
+        listed = _listed(f"{name} ({n}){did_you_mean(name, class_labels)}" for name, n in unknown.items())
         remarks.append(f"no class of family {family.name}: {listed}")
     classes = np.unique(loaded.recording.classes)
     names = family.labels.names

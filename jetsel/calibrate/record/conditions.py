@@ -24,15 +24,15 @@ LIBRARIES = ("numpy", "opencv-python-headless", "onnxruntime")
 
 
 class Conditions(Struct, frozen=True, kw_only=True):
-    """The conditions at the start of a run. versions: library -> version. load: averages over 1, 5 and 15 min."""
+    """The machine's state at the start of a run. Each Fact is a value, or None and why it is unknown."""
 
     board: Fact
     power_mode: Fact
     cpu_clock: Fact
     gpu_clock: Fact
-    versions: Mapping[str, Fact]
-    load: tuple[float, float, float]
-    started: str
+    versions: Mapping[str, Fact]  # of libraries
+    load: tuple[float, float, float]  # averages over 1, 5 and 15 min
+    started: str  # in ISO 8601
 
     @property
     def machine(self) -> tuple[object, ...]:
@@ -40,7 +40,7 @@ class Conditions(Struct, frozen=True, kw_only=True):
         return self.board, self.power_mode, self.versions
 
     def described(self) -> dict[str, str]:
-        """Return all conditions in words, by name."""
+        """Return name -> condition in words, for reports."""
         return {
             "board": str(self.board),
             "power mode": str(self.power_mode),
@@ -53,21 +53,21 @@ class Conditions(Struct, frozen=True, kw_only=True):
 
 
 def gather(sysfs: Path | str = "/sys") -> Conditions:
-    """Return the machine's conditions now. sysfs: as in [power]."""
+    """Read the machine's conditions now. sysfs: root of the kernel's files about power and clocks."""
     facts = Machine(sysfs).facts()
     versions = {"python": Fact(platform.python_version()), "jetsel": Fact(__version__)}
     return Conditions(
         board=facts.board,
         power_mode=facts.power_mode,
-        cpu_clock=_cpu_clock(facts.cpu_clocks),
-        gpu_clock=_gpu_clock(facts.gpu_clocks),
-        versions=versions | {name: _version(name) for name in LIBRARIES},
+        cpu_clock=_describe_cpu_clock(facts.cpu_clocks),
+        gpu_clock=_describe_gpu_clock(facts.gpu_clocks),
+        versions=versions | {name: _library_version(name) for name in LIBRARIES},
         load=os.getloadavg(),
         started=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     )
 
 
-def _cpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
+def _describe_cpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     if clocks.value is None:
         return Fact(None, clocks.reason)
     governor = clocks.value[0].governor
@@ -75,14 +75,14 @@ def _cpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     return Fact(f"up to {highest_mhz:.0f} MHz" + (f", {governor}" if governor else ""))
 
 
-def _gpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
+def _describe_gpu_clock(clocks: Known[list[ClockReading]]) -> Fact:
     if clocks.value is None:
         return Fact(None, clocks.reason)
     clock = clocks.value[0]
     return Fact(f"{clock.now_mhz:.0f} of {clock.highest_mhz:.0f} MHz")
 
 
-def _version(name: str) -> Fact:
+def _library_version(name: str) -> Fact:
     try:
         return Fact(importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
@@ -103,7 +103,7 @@ class NoiseMonitor:
         now: Callable[[], float] = time.monotonic,
         own_s: Callable[[], float] = time.process_time,
     ) -> None:
-        """sysfs: as in [power]; its parent folder holds proc. own_s: returns this process's processor time."""
+        """sysfs: usually /sys; its parent folder holds proc. own_s: returns this process's processor seconds so far."""
         self._root = Path(sysfs).parent
         self._sysfs = root_of(str(sysfs))
         self._now = now
@@ -113,32 +113,33 @@ class NoiseMonitor:
         self._hot: str | None = None
 
     def look(self, gpu: bool = False) -> None:
-        """Check clocks and temperatures. Call it while a timed run keeps a core busy. gpu: whether it uses the GPU."""
+        """Note clocks and overheating. Call it while a timed run keeps a core busy. gpu: whether that uses the GPU."""
         gpus = clocks.gpu(self._sysfs).value if gpu else None
-        for name, read in (("CPU", clocks.cpu(self._sysfs).value), ("GPU", gpus)):
-            if read:  # idle cores slow down, so the fastest core is the busy one
-                share = max(clock.share for clock in read)
+        for name, readings in (("CPU", clocks.cpu(self._sysfs).value), ("GPU", gpus)):
+            if readings:  # idle cores slow down, so the fastest core is the busy one
+                share = max(clock.share for clock in readings)
                 self._lowest[name] = min(share, self._lowest.get(name, share))
         self._hot = self._hot or next(iter(throttling.hot_zones(self._sysfs)), None)
 
     def reason(self) -> str | None:
-        """Return why times since the start are unreliable, None if nothing was found."""
-        reason = self._shares_reason()
-        reason += [
+        """Return in words why times measured since the start are unreliable, None if nothing disturbed them."""
+        reasons = self._load_reasons()
+        reasons += [
             f"the {name} ran at {100 * share:.0f} % of its highest clock"
             for name, share in self._lowest.items()
             if share < CLOCK_SHARE
         ]
-        reason += [self._hot] if self._hot else []
-        return "; ".join(reason) or None
+        reasons += [self._hot] if self._hot else []
+        return "; ".join(reasons) or None
 
-    def _shares_reason(self) -> list[str]:
-        began, own_began, then = self._at_start
+    def _load_reasons(self) -> list[str]:
+        """Return in words which part of the processor others took since the start, if it was too much."""
+        began, own_began, at_start = self._at_start
         now, elapsed = read_processor_times(self._root), self._now() - began
-        if now is None or then is None or elapsed <= 0:
+        if now is None or at_start is None or elapsed <= 0:
             return []
-        others = (now.busy_s - then.busy_s - (self._own_s() - own_began)) / elapsed
-        stolen, cores = (now.stolen_s - then.stolen_s) / elapsed, now.cores
+        others = (now.busy_s - at_start.busy_s - (self._own_s() - own_began)) / elapsed
+        stolen, cores = (now.stolen_s - at_start.stolen_s) / elapsed, now.cores
         reasons = []
         if others > OTHERS_SHARE * cores:
             reasons.append(f"other processes took {others:.2f} of {cores} cores")
@@ -154,15 +155,11 @@ NOISY_SHARE = 0.05  # limit of half the 95 % interval, as a share of the time (T
 
 @dataclass(frozen=True)
 class TimingPlan:
-    """How models are timed, within a budget that is the time that recording took.
+    """How models are timed. Timing may take as long as the recording took."""
 
-    images: largest number of random images. repeats: runs of each model on one image; their median counts. least:
-    number of images that are timed even if the budget is spent.
-    """
-
-    images: int = 200
-    repeats: int = 3
-    least: int = 10
+    images: int = 200  # at most, chosen at random
+    repeats: int = 3  # runs of each model on one image; their median counts
+    least: int = 10  # images that are timed even if that time is over
 
 
 def run_by_turns(
@@ -172,15 +169,15 @@ def run_by_turns(
     least: int | None = None,
     now: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Return the durations in ms of each function, all called once per round, so that all meet the same conditions.
+    """Return name -> durations in ms. Each round calls every function once, so that all meet the same conditions.
 
-    It ends after `rounds`, or after `least` rounds as soon as the budget is spent or no time is noisy. least: None to
-    run all rounds.
+    It ends after `rounds`, or after `least` rounds as soon as the budget is spent or all medians are known well enough.
+    least: None to run all rounds.
     """
     times_ms: dict[str, list[float]] = {name: [] for name in runs}
     began_s = now()
     for done in range(rounds):
-        if least is not None and done >= least and (now() - began_s >= budget_s or noise(times_ms) is None):
+        if least is not None and done >= least and (now() - began_s >= budget_s or describe_noise(times_ms) is None):
             break
         for name, run in runs.items():
             start_s = now()
@@ -189,8 +186,11 @@ def run_by_turns(
     return times_ms
 
 
-def half_interval(values: Sequence[float]) -> float:
-    """Return half the 95 % interval of the median, by the median absolute deviation; infinite below two values."""
+def half_interval_of_median(values: Sequence[float]) -> float:
+    """Return half the 95 % confidence interval of the median, estimated by the median absolute deviation.
+
+    It is infinite for fewer than two values.
+    """
     if len(values) < 2:
         return math.inf
     middle = statistics.median(values)
@@ -198,9 +198,9 @@ def half_interval(values: Sequence[float]) -> float:
     return 1.96 * MEDIAN_TO_MEAN * deviation / math.sqrt(len(values))
 
 
-def noise(times_ms: Mapping[str, Sequence[float]]) -> str | None:
-    """Return, in words, the error of the least certain time; None if all times are known to NOISY_SHARE."""
-    shares = {name: half_interval(values) / statistics.median(values) for name, values in times_ms.items()}
+def describe_noise(times_ms: Mapping[str, Sequence[float]]) -> str | None:
+    """Return in words the error of the least certain median; None if all are known to within NOISY_SHARE."""
+    shares = {name: half_interval_of_median(values) / statistics.median(values) for name, values in times_ms.items()}
     worst = max(shares, key=shares.__getitem__, default=None)
     if worst is None or shares[worst] < NOISY_SHARE:
         return None

@@ -69,7 +69,7 @@ _REPAIRS = {
     "malformed": "is damaged; delete it and record again",
 }
 
-_OTHERS = {
+_MISMATCHES = {
     "family": "for family {recorded!r}, not {due!r}",
     "labels_sha256": "with another labels file of the family",
     "feature_table": "with other features than this jetsel computes",
@@ -79,8 +79,8 @@ _OTHERS = {
 
 
 @contextmanager
-def faults(path: Path) -> Iterator[None]:
-    """Convert SQLite's errors into CalibrationError."""
+def convert_sqlite_errors(path: Path) -> Iterator[None]:
+    """Within the block, convert SQLite's errors into CalibrationErrors that name the file and the repair."""
     try:
         yield
     except sqlite3.Error as fault:
@@ -91,16 +91,17 @@ def faults(path: Path) -> Iterator[None]:
 def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Connection:
     """Open a recording of this family for writing, with an exclusive lock; create the file if there is none.
 
-    Raises CalibrationError if the file is in use, no recording, of another version, or of another family or setting.
+    features_px: largest number of pixels that features read. Raises CalibrationError if the file is in use, is no
+    recording, or was made by another version, for another family, or with other settings.
     """
-    due = _binding(family) | {"features_px": str(features_px)}
-    with faults(path):
+    expected_meta = _expected_meta(family) | {"features_px": str(features_px)}
+    with convert_sqlite_errors(path):
         connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
         try:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             is_new = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
             if not is_new:
-                _check(connection, path, due)  # before anything is written, as the file may be foreign
+                _check_meta(connection, path, expected_meta)  # before anything is written, as the file may be foreign
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")  # a kill loses nothing, a power cut at most the last second
             connection.execute("PRAGMA foreign_keys=ON")
@@ -108,7 +109,7 @@ def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Conn
             if is_new:
                 for table in _TABLES:
                     connection.execute(table)
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", due.items())
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", expected_meta.items())
             connection.execute("COMMIT")
         except BaseException:
             connection.close()
@@ -117,24 +118,24 @@ def create_or_open(path: Path, family: Family, features_px: int) -> sqlite3.Conn
 
 
 @contextmanager
-def opened_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
-    """Open a recording of this family for reading, for the duration of the block.
+def open_to_read(path: Path, family: Family) -> Iterator[sqlite3.Connection]:
+    """Open a recording of this family for reading; close it at the end of the block.
 
     SQLite writes only to recover a file whose writer was killed; a read-only file works too. Raises CalibrationError if
     the file is missing or refused, or if the block reads data that jetsel did not write.
     """
     if not path.is_file():
         raise CalibrationError(f"{path}: there is no recording; record images first")
-    with faults(path), closing(sqlite3.connect(path, timeout=_PATIENCE_S)) as connection:
+    with convert_sqlite_errors(path), closing(sqlite3.connect(path, timeout=_PATIENCE_S)) as connection:
         try:
-            _check(connection, path, _binding(family))
+            _check_meta(connection, path, _expected_meta(family))
             yield connection
         except (ValueError, TypeError, LookupError, OverflowError, msgspec.MsgspecError) as fault:
             repair = "delete it and record again"
             raise CalibrationError(f"{path}: contains data that jetsel did not write ({fault}); {repair}") from fault
 
 
-def _binding(family: Family) -> dict[str, str]:
+def _expected_meta(family: Family) -> dict[str, str]:
     return {
         "format": FORMAT,
         "version": str(VERSION),
@@ -145,7 +146,7 @@ def _binding(family: Family) -> dict[str, str]:
     }
 
 
-def _check(connection: sqlite3.Connection, path: Path, bound: Mapping[str, str]) -> None:
+def _check_meta(connection: sqlite3.Connection, path: Path, expected_meta: Mapping[str, str]) -> None:
     columns = connection.execute("SELECT name FROM pragma_table_info('meta')").fetchall()
     meta = dict(connection.execute("SELECT * FROM meta")) if columns == [("key",), ("value",)] else {}
     if meta.get("format") != FORMAT:
@@ -154,20 +155,23 @@ def _check(connection: sqlite3.Connection, path: Path, bound: Mapping[str, str])
         is_old = meta["version"] in ("1", "2", "3", "4")
         repair = "delete it and record again" if is_old else "upgrade jetsel, or record into another file"
         raise CalibrationError(f"{path}: is of format {meta['version']} and this jetsel reads {VERSION}; {repair}")
-    for key, due in bound.items():
-        if meta[key] != due:
-            other = _OTHERS[key].format(recorded=meta[key], due=due)
-            raise CalibrationError(f"{path}: was recorded {other}; record into another file")
+    for key, expected in expected_meta.items():
+        if meta[key] != expected:
+            mismatch = _MISMATCHES[key].format(recorded=meta[key], due=expected)
+            raise CalibrationError(f"{path}: was recorded {mismatch}; record into another file")
 
 
 COMMIT_EVERY_S = 1.0
 
 
 class Store:
-    """A recording that is open for writing, from one thread. SQLite's errors are raised as they are: see `faults`."""
+    """A recording that is open for writing, from one thread. Its methods raise sqlite3.Error.
+
+    The temporary table `wanted` holds the models of this run, and `chosen` (see `list_tasks`) its images.
+    """
 
     def __init__(self, path: Path, family: Family, features_px: int) -> None:
-        """Open or create the file; raises CalibrationError, see `create_or_open`."""
+        """Open or create the file, as `create_or_open` does, and begin a transaction."""
         self.connection = create_or_open(path, family, features_px)
         self.connection.execute("BEGIN")
         self._began = time.monotonic()
@@ -193,7 +197,7 @@ class Store:
             self._began = time.monotonic()
 
     def set_models(self, models: Sequence[Model], cheapest: Model, always_recorded: Collection[str] = ()) -> None:
-        """Add the models to record; predictions of other weights with the same name are deleted.
+        """Choose the models to record; what is recorded of other weights with the same name is deleted.
 
         cheapest: the model whose embeddings are kept; its predictions without an embedding are deleted, to be repeated.
         always_recorded: models to resume even if an earlier run dropped them.
@@ -217,37 +221,37 @@ class Store:
                 (cheapest.manifest.name,),
             )
 
-    def drop(self, model: str, reason: str) -> None:
-        """Stop recording this model; its predictions so far are kept."""
+    def drop_model(self, model: str, reason: str) -> None:
+        """Stop recording this model and store why; its predictions so far are kept."""
         self.connection.execute("INSERT INTO dropped SELECT id, ? FROM wanted WHERE name = ?", (reason, model))
         self.connection.execute("DELETE FROM wanted WHERE name = ?", (model,))
 
-    def begin(self, conditions: Conditions) -> int:
-        """Store this run's conditions and return their id; delete times and energies of other machines."""
+    def begin_run(self, conditions: Conditions) -> int:
+        """Store this run's conditions and return their id; delete times and energies measured on other machines."""
         rows = self.connection.execute(
             "SELECT id, found FROM conditions WHERE id IN"
             " (SELECT conditions FROM timings UNION SELECT conditions FROM energies)"
         ).fetchall()
-        for number, count in rows:
-            if msgspec.json.decode(count, type=Conditions).machine != conditions.machine:
-                self.connection.execute("DELETE FROM timings WHERE conditions = ?", (number,))
-                self.connection.execute("DELETE FROM energies WHERE conditions = ?", (number,))
+        for conditions_id, conditions_json in rows:
+            if msgspec.json.decode(conditions_json, type=Conditions).machine != conditions.machine:
+                self.connection.execute("DELETE FROM timings WHERE conditions = ?", (conditions_id,))
+                self.connection.execute("DELETE FROM energies WHERE conditions = ?", (conditions_id,))
         text = msgspec.json.encode(conditions).decode()
-        done = self.connection.execute(
+        cursor = self.connection.execute(
             "INSERT INTO conditions (started, found) VALUES (?, ?)", (conditions.started, text)
         )
-        return int(done.lastrowid or 0)
+        return int(cursor.lastrowid or 0)
 
-    def missing(self, what: str, photograph: int | None) -> tuple[str, ...]:
-        """Return the models without a row for the image in the table `what`. photograph: its id, None if it is new."""
+    def models_missing_in(self, table: str, image_id: int | None) -> tuple[str, ...]:
+        """Return this run's models that have no row in `table` for an image. image_id: None if the image is new."""
         names = self.connection.execute(
             "SELECT name FROM wanted WHERE id NOT IN"
-            f" (SELECT model FROM {what} WHERE photograph IS ? AND model NOT NULL) ORDER BY name",
-            (photograph,),
+            f" (SELECT model FROM {table} WHERE photograph IS ? AND model NOT NULL) ORDER BY name",
+            (image_id,),
         )
         return tuple(name for (name,) in names)
 
-    def skip(self, skipped: Iterable[tuple[Path, str]]) -> None:
-        """Store skipped files, each with the reason."""
+    def add_skipped(self, skipped: Iterable[tuple[Path, str]]) -> None:
+        """List files in the recording as skipped, each with the reason."""
         rows = ((str(path), reason) for path, reason in skipped)
         self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?)", rows)

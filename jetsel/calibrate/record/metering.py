@@ -1,4 +1,4 @@
-"""Meter the energy of each model and of the features, in windows of repeated runs, until the mean has settled."""
+"""Meter the energy of each model and of the features, in windows of repeated runs, until the mean is known to 5 %."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import partial
 from jetsel.calibrate.record.bench import Bench, EnergyPlan
 from jetsel.calibrate.record.conditions import NOISY_SHARE
 from jetsel.calibrate.record.database import Store
-from jetsel.calibrate.record.workers import Stop
+from jetsel.calibrate.record.workers import StopEvent
 from jetsel.power.integration import FEWEST_VALUES
 from jetsel.power.meter import Meter
 
@@ -29,36 +29,32 @@ def half_width(values: Sequence[float]) -> float:
 
 
 FEATURES = None  # stands for a model's name when the extraction of all features is metered
-SPARE = 1.5  # a longer window aims at this multiple of the sensor values that it needs
+SPARE_VALUES = 1.5  # a longer window aims at this multiple of the sensor values that it needs
 
 
 @dataclass
-class Series:
-    """The windows so far of one model or of the features.
+class WindowSeries:
+    """The metered windows so far of one model or of the features. A window repeats runs for seconds."""
 
-    energies_mj: of one run above idle power. durations_ms: of one run. Both are means of a window. failures: windows in
-    a row without an energy. reason: why the last one failed.
-    """
-
-    energies_mj: list[float] = field(default_factory=list)
-    durations_ms: list[float] = field(default_factory=list)
-    runs: int = 0
-    failures: int = 0
-    reason: str | None = None
+    energies_mj: list[float] = field(default_factory=list)  # of one run above idle power, a mean for each window
+    durations_ms: list[float] = field(default_factory=list)  # of one run, a mean for each window
+    runs: int = 0  # in all windows
+    failures: int = 0  # windows in a row without an energy
+    reason: str | None = None  # why the last window failed
 
     def add(self, energy_mj: float, duration_ms: float, runs: int) -> None:
-        """Add a window. energy_mj, duration_ms: of all its runs together."""
+        """Add a window. energy_mj, duration_ms: of all its `runs` together."""
         self.energies_mj.append(energy_mj / runs)
         self.durations_ms.append(duration_ms / runs)
         self.runs += runs
         self.failures = 0
 
     def fail(self, reason: str | None) -> None:
-        """Count a window for which the sensor gave no energy."""
+        """Count a window for which the sensor gave no energy, with the reason."""
         self.failures, self.reason = self.failures + 1, reason
 
     @property
-    def unknown(self) -> str | None:
+    def unknown_reason(self) -> str | None:
         """Why the energy is unknown, None if it is known."""
         if self.failures:
             return self.reason
@@ -66,99 +62,99 @@ class Series:
 
 
 def meter_models(bench: Bench, meter: Meter) -> bool:
-    """Meter every model and the features on the plan's images; return False if stopped.
+    """Meter every model and the features on a few images, as the EnergyPlan says; return False if stopped.
 
-    Energies that are recorded already are skipped, failed ones are tried again. Each is written as soon as it settles.
-    If the sensor fails, metering ends and the recording keeps the reason.
+    Energies that are recorded already are skipped, failed ones are tried again. Each is written as soon as its mean is
+    known to 5 %. If the sensor fails, metering ends and the recording keeps the reason.
     """
     plan = bench.options.energy
     bench.store.connection.execute("DELETE FROM energies WHERE mean_mj IS NULL")
-    images = bench.photographs(plan.photographs)
-    chosen = [(*one, missing) for one in images if (missing := _missing(bench.store, one[0]))]
+    images = bench.sample_images(plan.photographs)
+    chosen = [(*image, missing) for image in images if (missing := _models_to_meter(bench.store, image[0]))]
     done, total = 0, sum(len(missing) for *_, missing in chosen)
-    bench.observer.tell("metering", 0, total)
-    windows = Windows(meter, plan)
-    for photograph, shown, missing, on_gpu in bench.shown(chosen):
+    bench.observer.report_progress("metering", 0, total)
+    windows = WindowMeter(meter, plan)
+    for image_id, prepared, missing, on_gpu in bench.read_images(chosen):
         runs: dict[str | None, Callable[[], object]] = {
-            name: partial(bench.extract, shown) if name is FEATURES else partial(bench.run, name, shown)
+            name: partial(bench.extract, prepared) if name is FEATURES else partial(bench.run, name, prepared)
             for name in missing
         }
         for name, series in windows.by_turns(runs, bench.observer.stop):
-            _write(bench, photograph, name, series)
+            _write_energy(bench, image_id, name, series)
             bench.check_machine(on_gpu)
             done += 1
-            bench.observer.tell("metering", done, total)
-            if series.unknown is not None:
+            bench.observer.report_progress("metering", done, total)
+            if series.unknown_reason is not None:
                 return True
         if bench.observer.stop.is_set():
             return False
     return True
 
 
-class Windows:
-    """Meters windows of repeated runs, and lengthens them if the sensor needs it."""
+class WindowMeter:
+    """Meters windows of repeated runs, and lengthens them if the sensor gives too few values in one."""
 
     def __init__(self, meter: Meter, plan: EnergyPlan, now: Callable[[], float] = time.perf_counter) -> None:
         self._meter, self._plan, self._now = meter, plan, now
         self._window_s = plan.window_s
 
     def by_turns(
-        self, runs: Mapping[str | None, Callable[[], object]], stop: Stop
-    ) -> Iterator[tuple[str | None, Series]]:
-        """Yield each name with its windows once they settle or reach the limit; unsettled ones are lost at a stop.
+        self, runs: Mapping[str | None, Callable[[], object]], stop: StopEvent
+    ) -> Iterator[tuple[str | None, WindowSeries]]:
+        """Yield each name with its windows when its mean is known to 5 % or the limit of windows is reached.
 
-        Each gets one window per turn, so that all meet the same conditions.
+        Each gets one window per turn, so that all meet the same conditions. A stop loses the names not yet yielded.
         """
-        waiting = {name: Series() for name in runs}
+        waiting = {name: WindowSeries() for name in runs}
         while waiting:
             for name, series in list(waiting.items()):
                 if stop.is_set():
                     return
-                self._one(runs[name], series)
+                self._meter_window(runs[name], series)
                 if self._is_done(series):
                     yield name, waiting.pop(name)
 
-    def _is_done(self, series: Series) -> bool:
+    def _is_done(self, series: WindowSeries) -> bool:  # known to NOISY_SHARE, or at a limit of the plan
         plan, energies_mj = self._plan, series.energies_mj
         if series.failures >= plan.most_failures or len(energies_mj) >= plan.most_windows:
             return True
         is_enough = len(energies_mj) >= plan.least_windows
         return is_enough and half_width(energies_mj) < NOISY_SHARE * statistics.fmean(energies_mj)
 
-    def _one(self, run_once: Callable[[], object], series: Series) -> None:
-        """Meter one window. If the sensor gives too few new values, drop the window and lengthen the next."""
-        began, count = self._now(), 0
+    def _meter_window(self, run_once: Callable[[], object], series: WindowSeries) -> None:
+        """Meter one window into `series`. If the sensor gives too few new values, drop it and lengthen the next."""
+        began_s, runs = self._now(), 0
         begin_ns = self._meter.begin()
-        while count == 0 or self._now() - began < self._window_s:
+        while runs == 0 or self._now() - began_s < self._window_s:
             run_once()
-            count += 1
-        duration_ms = (self._now() - began) * 1e3
+            runs += 1
+        duration_ms = (self._now() - began_s) * 1e3
         reading = self._meter.since(begin_ns)
         if reading.energy_mj is not None:
-            series.add(reading.energy_mj, duration_ms, count)
+            series.add(reading.energy_mj, duration_ms, runs)
             return
         can_grow = reading.samples < FEWEST_VALUES and self._window_s < self._plan.longest_window_s
         if can_grow:
-            fitting = self._window_s * SPARE * FEWEST_VALUES / max(1, reading.samples)
-            self._window_s = min(self._plan.longest_window_s, fitting)
+            needed_s = self._window_s * SPARE_VALUES * FEWEST_VALUES / max(1, reading.samples)
+            self._window_s = min(self._plan.longest_window_s, needed_s)
         if not can_grow or reading.samples == 0:
             series.fail(reading.reason)
 
 
-def _missing(store: Store, photograph: int) -> list[str | None]:
-    """Return the models, and FEATURES, that are not metered on this image yet."""
+def _models_to_meter(store: Store, photograph: int) -> list[str | None]:
+    """Return the names of models, and FEATURES, that are not metered on this image yet. photograph: its id."""
     metered = store.connection.execute(
         "SELECT 1 FROM energies WHERE photograph = ? AND model IS NULL", (photograph,)
     ).fetchone()
-    return [*store.missing("energies", photograph), *([] if metered else [FEATURES])]
+    return [*store.models_missing_in("energies", photograph), *([] if metered else [FEATURES])]
 
 
-def _write(bench: Bench, photograph: int, name: str | None, series: Series) -> None:
-    """Write the mean energy of one run over windows, and two parts of half its 95 % interval.
+def _write_energy(bench: Bench, photograph: int, name: str | None, series: WindowSeries) -> None:
+    """Write the mean energy of one run, and the two parts of half its 95 % confidence interval.
 
     scatter_mj comes from the windows' scatter, idle_mj from the error of the idle power, which all windows share.
     """
-    energies_mj, reason = series.energies_mj, series.unknown
+    energies_mj, reason = series.energies_mj, series.unknown_reason
     mean_mj, scatter_mj = (statistics.fmean(energies_mj), half_width(energies_mj)) if reason is None else (None, 0.0)
     mean_ms = statistics.fmean(series.durations_ms or [0.0])
     idle_mj = bench.options.opened.idle_half_w * mean_ms

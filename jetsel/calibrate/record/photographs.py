@@ -11,22 +11,22 @@ from pathlib import Path
 
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import BY_SYSTEMS, LeftOut, NumberByName, exact, folder_name
-from jetsel.calibrate.listing import folders_in, images_below, left_out_lines, usable
-from jetsel.calibrate.record.cuts import WHOLE, Cut, box_of
+from jetsel.calibrate.listing import folders_in, images_below, left_out_lines, path_if_usable
+from jetsel.calibrate.record.cuts import WHOLE, Cut, parse_box
 from jetsel.zoo import Labels
 
-ClassOf = Callable[[str], int | None]
-"""Label -> number of its class, None if it means no class or several."""
+ClassLookup = Callable[[str], int | None]
+"""Maps an owner's label to the number of its class; None if it names no class or several."""
 
 
-def class_of(labels: Labels, label_map: Path | None) -> ClassOf:
-    """Return a function that finds a class by identifier or name, exactly or else ignoring case and blanks.
+def class_lookup(labels: Labels, label_map: Path | None) -> ClassLookup:
+    """Return a function that finds a class by identifier or name: exactly, otherwise ignoring case and blanks.
 
     label_map: a CSV of `folder,label`, which takes precedence. Raises CalibrationError if the CSV is invalid.
     """
     full_names = [(name, number) for names in (labels.wnids, labels.synonyms) for number, name in enumerate(names)]
-    taken = {exact(name) for name, _ in full_names}
-    first_names = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in taken]
+    full_keys = {exact(name) for name, _ in full_names}
+    first_names = [(name, number) for number, name in enumerate(labels.names) if exact(name) not in full_keys]
     # Folders that `jetsel watch` writes for these identifiers.
     folder_names = [(folder_name(wnid), number) for number, wnid in enumerate(labels.wnids)]
     numbers = NumberByName(dict.fromkeys((*full_names, *first_names, *folder_names)))
@@ -71,33 +71,30 @@ def csv_rows(path: Path, *headers: tuple[str, ...]) -> Iterator[tuple[int, list[
 
 
 UNKNOWN = "unknown label"
-_OF_CAMERAS = re.compile(r"(19|20)\d\d(\d{4}.*|\D.*)?|[1-9]\d\d[A-Z0-9_]{5}")
+_DATE_OR_CAMERA = re.compile(r"(19|20)\d\d(\d{4}.*|\D.*)?|[1-9]\d\d[A-Z0-9_]{5}")
 """Folders that are no classes: years, dates, and those that cameras create on cards (DCF: 100CANON)."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """One image. label: the owner's. class_number: its class. Both are None if labels are not needed.
-
-    cut: the part of the image that models get.
-    """
+    """One image to record. class_number and label are None if labels are not needed."""
 
     path: Path
-    class_number: int | None
-    label: str | None
-    cut: Cut = WHOLE
+    class_number: int | None  # of the class that the label names
+    label: str | None  # the owner's
+    cut: Cut = WHOLE  # the part of the image that models get
 
 
 @dataclass(frozen=True)
 class FoundImages:
-    """The images below one folder or in one CSV, in the order of their paths, and the skipped files."""
+    """The images below the folder or in the CSV `source`, in the order of their paths, and the skipped files."""
 
     source: Path
     photographs: tuple[Labelled, ...]
     skipped: tuple[LeftOut, ...]
 
 
-def find(
+def find_images(
     source: Path, labels: Labels, label_map: Path | None, need_labels: bool, sizes: Sequence[int] = ()
 ) -> FoundImages:
     """Return the images of a folder with one folder per class, or of a CSV of `path,label` (header optional).
@@ -110,27 +107,27 @@ def find(
     CalibrationError if no image is left.
     """
     source = source.resolve()
-    number_of = class_of(labels, label_map)
-    given = _in_folder(source) if source.is_dir() else _in_csv(source, need_labels)
+    number_of = class_lookup(labels, label_map)
+    files = _files_in_folder(source) if source.is_dir() else _files_in_csv(source, need_labels)
     results = [
-        file if isinstance(file, LeftOut) else _judge(file, label, cut, number_of, need_labels)
-        for file, label, one in dict.fromkeys(given)
+        file if isinstance(file, LeftOut) else _classify(file, label, cut, number_of, need_labels)
+        for file, label, one in dict.fromkeys(files)
         for cut in (one, *(Cut(size) for size in sizes if one == WHOLE))
     ]
     labelled = [one for one in results if isinstance(one, Labelled)]
     photographs = sorted(labelled, key=lambda one: (one.path, one.label or "", one.cut.text))
-    skipped = sorted((j for j in results if isinstance(j, LeftOut)), key=lambda s: (s.path, s.reason))
+    skipped = sorted((one for one in results if isinstance(one, LeftOut)), key=lambda one: (one.path, one.reason))
     if not photographs:
         if need_labels and source.is_dir():
             check_level(source, number_of)
-        raise CalibrationError(_none_found(source, skipped, labels, need_labels))
+        raise CalibrationError(_why_no_images(source, skipped, labels, need_labels))
     return FoundImages(source, tuple(photographs), tuple(skipped))
 
 
 def labels_in(source: Path) -> list[str]:
-    """Return the names of the class folders in a folder, or the labels in a CSV; raises CalibrationError."""
+    """Return the owner's labels: the names of the folders in `source`, or the labels in a CSV."""
     if not source.is_dir():
-        return sorted({label for _, label, _ in _in_csv(source, need_labels=True) if label is not None})
+        return sorted({label for _, label, _ in _files_in_csv(source, need_labels=True) if label is not None})
     return [folder.name for folder in folders_in(source)]
 
 
@@ -143,12 +140,12 @@ def class_names(source: Path) -> list[str]:
     for folder in labels_in(source):
         by_name[exact(folder)].append(folder)
     if not by_name:
-        what = f"{source}: it has no class folders; make one folder of images for each class"
-        left_out = [one for one in images_below(source) if isinstance(one, LeftOut)]
-        raise CalibrationError("; ".join((what, *left_out_lines(left_out))))
-    for same in by_name.values():
-        if len(same) > 1:
-            names = " and ".join(map(ascii, same))
+        message = f"{source}: it has no class folders; make one folder of images for each class"
+        left_out = [entry for entry in images_below(source) if isinstance(entry, LeftOut)]
+        raise CalibrationError("; ".join((message, *left_out_lines(left_out))))
+    for spellings in by_name.values():
+        if len(spellings) > 1:
+            names = " and ".join(map(ascii, spellings))
             raise CalibrationError(
                 f"{source}: {names} are one name, written in two ways; move the images into one of these folders"
             )
@@ -156,32 +153,33 @@ def class_names(source: Path) -> list[str]:
     return sorted(by_name)
 
 
-def check_level(source: Path, number_of: ClassOf | None = None) -> None:
-    """Raise CalibrationError if the classes are one level deeper, as in train/rose and val/rose.
+def check_level(source: Path, number_of: ClassLookup | None = None) -> None:
+    """Raise CalibrationError if the class folders are one level deeper than expected, as in train/rose and val/rose.
 
-    number_of: recognizes class names: classes are deeper if a folder in `source` holds one. None: they are if no folder
-    there holds images, and two hold folders of one name, or there is only one. Dates and cameras' names do not count.
+    number_of: recognizes known classes; a folder in `source` must not hold folders of such a name. None, if the classes
+    are new: then it is an error if no folder in `source` holds images itself, and either two of them hold folders with
+    the same name or there is only one. Folders named by dates or by cameras do not count.
     """
-    inner: dict[str, set[str]] = defaultdict(set)  # folder -> its folders that hold images, "" for itself
+    inside: dict[str, set[str]] = defaultdict(set)  # folder -> its folders that hold images, "" for itself
     for path in images_below(source):
-        outer, *deeper = path.relative_to(source).parts if isinstance(path, Path) else ("",)
-        if deeper:
-            inner[outer].add(deeper[0] if len(deeper) > 1 else "")
+        outer, *below = path.relative_to(source).parts if isinstance(path, Path) else ("",)
+        if below:
+            inside[outer].add(below[0] if len(below) > 1 else "")
     if number_of is not None:
-        sets = {outer for outer, names in inner.items() if any(number_of(name) is not None for name in names)}
+        parents = {outer for outer, names in inside.items() if any(number_of(name) is not None for name in names)}
     else:
         by_folder = {
-            outer: {name for name in names if not _OF_CAMERAS.fullmatch(name)} for outer, names in inner.items()
+            outer: {name for name in names if not _DATE_OR_CAMERA.fullmatch(name)} for outer, names in inside.items()
         }
-        times = Counter(name for names in by_folder.values() for name in names)
-        is_deeper = "" not in times and (max(times.values(), default=0) > 1 or (len(inner) == 1 and len(times) > 1))
-        sets = {outer for outer, names in by_folder.items() if names} if is_deeper else set()
-    if sets:
-        listed = ", ".join(str(source / outer) for outer in sorted(sets))
+        counts = Counter(name for names in by_folder.values() for name in names)
+        is_deeper = "" not in counts and (max(counts.values(), default=0) > 1 or (len(inside) == 1 and len(counts) > 1))
+        parents = {outer for outer, names in by_folder.items() if names} if is_deeper else set()
+    if parents:
+        listed = ", ".join(str(source / outer) for outer in sorted(parents))
         raise CalibrationError(f"{source}: its folders hold the classes one level deeper; give one of these: {listed}")
 
 
-def _judge(path: Path, label: str | None, cut: Cut, number_of: ClassOf, need_labels: bool) -> Labelled | LeftOut:
+def _classify(path: Path, label: str | None, cut: Cut, number_of: ClassLookup, need_labels: bool) -> Labelled | LeftOut:
     if not need_labels:
         return Labelled(path, None, None, cut)
     if label is None:
@@ -192,12 +190,12 @@ def _judge(path: Path, label: str | None, cut: Cut, number_of: ClassOf, need_lab
     return Labelled(path, number, label, cut)
 
 
-Given = tuple[Path | LeftOut, str | None, Cut]
-"""An image or why it is skipped, its label, and the part of it that models get."""
+FoundFile = tuple[Path | LeftOut, str | None, Cut]
+"""An image's path, or the path and the reason if it is skipped; its label; the part of it that models get."""
 
 
-def _in_folder(source: Path) -> Iterator[Given]:
-    """Yield each image at any depth with its outermost folder as the label, and each skipped file."""
+def _files_in_folder(source: Path) -> Iterator[FoundFile]:
+    """Yield each file below a folder at any depth; the outermost folder is its label."""
     for path in images_below(source):
         folders = path.relative_to(source).parts[:-1] if isinstance(path, Path) else ()
         yield path, folders[0] if folders else None, WHOLE
@@ -206,18 +204,18 @@ def _in_folder(source: Path) -> Iterator[Given]:
 BOXES = ("file", "left", "top", "right", "bottom", "label")
 
 
-def _in_csv(source: Path, need_labels: bool) -> Iterator[Given]:
+def _files_in_csv(source: Path, need_labels: bool) -> Iterator[FoundFile]:
     for line, cells in csv_rows(source, ("path", "label"), BOXES):
-        where, is_box = f"{source}, line {line}", len(cells) == len(BOXES)
+        location, is_box = f"{source}, line {line}", len(cells) == len(BOXES)
         if not is_box and (len(cells) > 2 or (need_labels and len(cells) != 2)):
             raise CalibrationError(
-                f"{where}: {len(cells)} columns instead of path,label, as in: cats/1.jpg,tabby, or {','.join(BOXES)}"
+                f"{location}: {len(cells)} columns instead of path,label, as in: cats/1.jpg,tabby, or {','.join(BOXES)}"
             )
-        cut = box_of(cells[1:5], where) if is_box else WHOLE
-        yield usable(source.parent / cells[0], is_folder=False), cells[-1] if need_labels else None, cut
+        cut = parse_box(cells[1:5], location) if is_box else WHOLE
+        yield path_if_usable(source.parent / cells[0], is_folder=False), cells[-1] if need_labels else None, cut
 
 
-def _none_found(source: Path, skipped: list[LeftOut], labels: Labels, need_labels: bool) -> str:
+def _why_no_images(source: Path, skipped: list[LeftOut], labels: Labels, need_labels: bool) -> str:
     repair = "put JPEG, PNG or WebP files there" + " in a folder for each class" * need_labels
     left_out = [one for one in skipped if not one.reason.startswith(BY_SYSTEMS)]
     if not left_out:

@@ -18,37 +18,37 @@ from numpy.typing import NDArray
 
 from jetsel.base.config import Config
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.binomial import tail
+from jetsel.calibrate.binomial import binomial_tail
 from jetsel.calibrate.record.bench import Bench, RecordOptions
 from jetsel.calibrate.record.conditions import NoiseMonitor, gather, run_by_turns
-from jetsel.calibrate.record.contents import Task, claim
-from jetsel.calibrate.record.cuts import Shown
-from jetsel.calibrate.record.database import Store, faults
-from jetsel.calibrate.record.examine import Examined, Examiner, write
+from jetsel.calibrate.record.contents import RecordingTask, list_tasks
+from jetsel.calibrate.record.cuts import CutImage
+from jetsel.calibrate.record.database import Store, convert_sqlite_errors
+from jetsel.calibrate.record.examine import Examined, Examiner, write_results
 from jetsel.calibrate.record.metering import meter_models
 from jetsel.calibrate.record.photographs import FoundImages
-from jetsel.calibrate.record.preprocessing import MOST_IMAGES, MOST_WAYS, check_models
+from jetsel.calibrate.record.preprocessing import MOST_IMAGES, MOST_VARIANTS, check_preprocessing
 from jetsel.calibrate.record.workers import Observer, RecordingPlan, Workers
 from jetsel.engines import Backends, Engine, warm_up
 from jetsel.zoo import Family, verify
 
 
 def time_models(bench: Bench, budget_s: float) -> bool:
-    """Time every model on the plan's images that are not timed yet; return False if stopped.
+    """Time every model on random images that are not timed yet, as the TimingPlan says; return False if stopped.
 
-    It ends when the budget is spent, but not before `plan.least` images are timed.
+    It ends when `budget_s` is spent, but not before `plan.least` images are timed.
     """
     plan, stop_s = bench.options.plan, time.monotonic() + budget_s
-    images = bench.photographs(plan.images)
-    chosen = [(*one, missing) for one in images if (missing := bench.store.missing("timings", one[0]))]
+    images = bench.sample_images(plan.images)
+    chosen = [(*one, missing) for one in images if (missing := bench.store.models_missing_in("timings", one[0]))]
     timed = len(images) - len(chosen)
     if not chosen or (timed >= plan.least and budget_s <= 0):
         return True
-    bench.observer.tell("timing", 0, len(chosen))
-    for done, (number, shown, missing, on_gpu) in enumerate(bench.shown(chosen), 1):
-        _time(bench, number, shown, missing)
+    bench.observer.report_progress("timing", 0, len(chosen))
+    for done, (image_id, prepared, missing, on_gpu) in enumerate(bench.read_images(chosen), 1):
+        _time_image(bench, image_id, prepared, missing)
         bench.check_machine(on_gpu)
-        bench.observer.tell("timing", done, len(chosen))
+        bench.observer.report_progress("timing", done, len(chosen))
         if bench.observer.stop.is_set():
             return False
         if timed + done >= plan.least and time.monotonic() >= stop_s:
@@ -56,31 +56,32 @@ def time_models(bench: Bench, budget_s: float) -> bool:
     return True
 
 
-def _time(bench: Bench, number: int, shown: Shown, models: tuple[str, ...]) -> None:
-    """Time models and features on one image; the features' time replaces the one taken while recording."""
+def _time_image(bench: Bench, image_id: int, prepared: CutImage, models: tuple[str, ...]) -> None:
+    """Time models and features on one image; this features_ms replaces the one measured while recording."""
     execute = bench.store.connection.execute
-    runs: dict[str, Callable[[], object]] = {name: partial(bench.run, name, shown) for name in models}
-    taken = run_by_turns({"": partial(bench.extract, shown), **runs}, bench.options.plan.repeats)
-    features_ms = statistics.median(taken.pop(""))
-    execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (features_ms, number))
-    for name, durations_ms in taken.items():
+    runs: dict[str, Callable[[], object]] = {name: partial(bench.run, name, prepared) for name in models}
+    durations_by_name = run_by_turns({"": partial(bench.extract, prepared), **runs}, bench.options.plan.repeats)
+    features_ms = statistics.median(durations_by_name.pop(""))
+    execute("UPDATE photographs SET features_ms = ? WHERE id = ?", (features_ms, image_id))
+    for name, durations_ms in durations_by_name.items():
         execute(
             "INSERT INTO timings SELECT ?, id, ?, ?, ? FROM wanted WHERE name = ?",
-            (number, bench.conditions, statistics.median(durations_ms), len(durations_ms), name),
+            (image_id, bench.conditions, statistics.median(durations_ms), len(durations_ms), name),
         )
 
 
 LEAST_IMAGES = 300
+# A model is dominated if a cheaper one is right nearly wherever the model is: it is recorded no further.
 MOST_SHARE = 0.01  # largest share of images on which only the dominated model is right
 RISK = 0.05  # that the true share is larger (one-sided; Clopper and Pearson, Biometrika 26, 1934)
-CHEAPER = 0.9  # largest ratio of times: of two equally fast models, both are kept
+MOST_TIME_RATIO = 0.9  # largest ratio of times: of two equally fast models, both are kept
 DEFAULTS = Config()
 ESTIMATED_BY = 3  # images per thread that estimate how long the recording takes
 
 
 @contextmanager
 def loaded_models(family: Family, config: Config = DEFAULTS) -> Iterator[dict[str, Engine]]:
-    """Verify, load and warm up every model of the family; give name -> engine, and close them at the end.
+    """Verify, load and warm up every model of the family; yield name -> engine, and close them after the block.
 
     Each engine serves one caller per core. Raises ManifestError, ConfigError or EngineFailedError.
     """
@@ -123,124 +124,124 @@ def record(
     cv2.setNumThreads(1)  # images are processed in parallel, as in the daemon, so each one uses one core
     observer, options = observer or Observer(), options or RecordOptions()
     opened, conditions = options.opened, gather(options.sysfs)
-    with faults(path), Store(path, family, options.features_px) as store:
+    with convert_sqlite_errors(path), Store(path, family, options.features_px) as store:
         served = [model for model in family.models if model.manifest.name in engines]
-        store.set_models(served, family.models[0], options.kept)
-        number = store.begin(conditions)
+        store.set_models(served, family.models[0], options.always_recorded)
+        run_id = store.begin_run(conditions)
         workers = Workers(store, options.workers, observer)
-        tasks = claim(store, images, workers)
+        tasks = list_tasks(store, images, workers)
         recorded, finished, began_s = 0, False, time.monotonic()
         if tasks is not None:
             examiner = Examiner(family, engines, options)
             first_results = _examine_first(tasks, examiner, options, observer)
             unproven = [model for model in served if model.manifest.name in options.unproven]
-            check_models(unproven, images.photographs, examiner, options.limits, workers)
-            recorded = _examine_all(store, tasks, first_results, examiner, workers, options.kept)
+            check_preprocessing(unproven, images.photographs, examiner, options.limits, workers)
+            recorded = _examine_all(store, tasks, first_results, examiner, workers, options.always_recorded)
             finished = not observer.stop.is_set()
         recording_s = time.monotonic() - began_s if recorded else 0.0
         if finished:
             _check_any_recorded(store, images)
-            bench = Bench(store, family, engines, options, number, NoiseMonitor(options.sysfs), observer)
+            bench = Bench(store, family, engines, options, run_id, NoiseMonitor(options.sysfs), observer)
             finished = time_models(bench, budget_s=recording_s)
             if opened.meter is None:
-                store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, number))
+                store.connection.execute("UPDATE conditions SET unmetered = ? WHERE id = ?", (opened.reason, run_id))
             elif finished:
                 finished = meter_models(bench, opened.meter)
         return finished
 
 
 def _examine_first(
-    tasks: list[Task], examiner: Examiner, options: RecordOptions, observer: Observer
+    tasks: list[RecordingTask], examiner: Examiner, options: RecordOptions, observer: Observer
 ) -> dict[str, Examined | str]:
-    """Examine a few images, announce how long all will take, and return the results of the few, by key.
+    """Examine a few images to announce how long all will take, and return their results, by the task's key.
 
-    If observer.announce, which receives this plan, is None, no image is examined.
+    Without observer.announce, which receives the RecordingPlan, no image is examined here.
     """
     if observer.announce is None or not tasks:
         return {}
     threads = options.workers
-    began_s, first = time.monotonic(), tasks[: ESTIMATED_BY * threads]
+    began_s, first_tasks = time.monotonic(), tasks[: ESTIMATED_BY * threads]
     with ThreadPoolExecutor(threads) as pool:
-        first_examined = list(pool.map(examiner, first))
-    examined = sum(not isinstance(one, str) for one in first_examined)
+        first_examined = list(pool.map(examiner, first_tasks))
+    examined = sum(not isinstance(result, str) for result in first_examined)
     recording_s = (time.monotonic() - began_s) / max(1, examined) * len(tasks)
     models = {name for task in tasks for name in task.missing}
-    compared_ms = sum(median(ms) for name, ms in examiner.taken_ms.items() if name in options.unproven and ms)
-    comparing_s = compared_ms / 1e3 * MOST_IMAGES * MOST_WAYS / threads
+    compared_ms = sum(median(ms) for name, ms in examiner.durations_ms.items() if name in options.unproven and ms)
+    comparing_s = compared_ms / 1e3 * MOST_IMAGES * MOST_VARIANTS / threads
     observer.announce(
         RecordingPlan(len(tasks), len(models), 2 * recording_s + comparing_s)
     )  # timing takes as long as recording
-    return {task.key: one for task, one in zip(first, first_examined, strict=True)}
+    return {task.key: result for task, result in zip(first_tasks, first_examined, strict=True)}
 
 
 def _examine_all(
     store: Store,
-    tasks: list[Task],
+    tasks: list[RecordingTask],
     first_results: dict[str, Examined | str],
     examiner: Examiner,
     workers: Workers,
     always_recorded: Collection[str],
 ) -> int:
-    """Examine and write all tasks until stopped; return how many were written. first_results: of `_examine_first`.
+    """Examine and write all tasks until stopped; return how many were written. first_results: from `_examine_first`.
 
     Dominated models are dropped when 300, 600, 1,200, ... images are recorded.
     """
 
-    def examine(task: Task) -> Examined | str:
+    def examine(task: RecordingTask) -> Examined | str:
         return first_results.pop(task.key, None) or examiner(task)
 
     recorded = 0
-    (count,) = store.connection.execute("SELECT COUNT(*) FROM chosen JOIN photographs USING (sha256)").fetchone()
+    (total,) = store.connection.execute("SELECT COUNT(*) FROM chosen JOIN photographs USING (sha256)").fetchone()
     next_check = LEAST_IMAGES  # number of recorded images after which dominated models are dropped
-    while next_check <= count:
+    while next_check <= total:
         next_check *= 2
     with closing(workers.work("recording", examine, tasks)) as outcomes:
         for task, examined in outcomes:
             if isinstance(examined, str):
-                store.skip([(task.photograph.path, examined)])
+                store.add_skipped([(task.photograph.path, examined)])
                 continue
-            write(store, task, examined)
+            write_results(store, task, examined)
             recorded += 1
-            count += task.number is None
-            if count >= next_check:
+            total += task.number is None
+            if total >= next_check:
                 next_check *= 2
-                _drop(store, examiner, always_recorded)
+                _drop_dominated(store, examiner, always_recorded)
     return recorded
 
 
-def _drop(store: Store, examiner: Examiner, always_recorded: Collection[str]) -> None:
-    times_ms = {name: median(taken_ms) for name, taken_ms in examiner.taken_ms.items() if taken_ms}
-    right = {name: values for name, values in right_of(store).items() if name in times_ms}
-    for model, by in dominated(right, times_ms):
+def _drop_dominated(store: Store, examiner: Examiner, always_recorded: Collection[str]) -> None:
+    times_ms = {name: median(durations_ms) for name, durations_ms in examiner.durations_ms.items() if durations_ms}
+    right = {name: values for name, values in correctness_by_model(store).items() if name in times_ms}
+    for model, cheaper in dominated_models(right, times_ms):
         if model in always_recorded:
             continue
-        saved = f"{by} takes {times_ms[by] / times_ms[model]:.2f} of its time"
-        few = f"fewer than {100 * MOST_SHARE:g} % of the first {len(right[model]):,} images are right by {model} alone"
-        store.drop(model, f"{saved}, and {few}")
+        saved = f"{cheaper} takes {times_ms[cheaper] / times_ms[model]:.2f} of its time"
+        rare = f"fewer than {100 * MOST_SHARE:g} % of the first {len(right[model]):,} images are right by {model} alone"
+        store.drop_model(model, f"{saved}, and {rare}")
         examiner.dropped.add(model)
 
 
-def dominated(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, float]) -> list[tuple[str, str]]:
+def dominated_models(right: Mapping[str, NDArray[np.bool_]], times_ms: Mapping[str, float]) -> list[tuple[str, str]]:
     """Return pairs of a model and a cheaper one that is right nearly wherever the model is, the most expensive first.
 
-    right: by model, (n,). times_ms: by model.
+    right: model -> whether it is right, (n,). times_ms: by model. See MOST_SHARE, RISK and MOST_TIME_RATIO.
     """
-    dominated_models: list[tuple[str, str]] = []
-    left = sorted(right, key=times_ms.__getitem__, reverse=True)
-    for model in list(left):
-        for other in reversed(left):  # the cheapest first
-            if times_ms[other] > CHEAPER * times_ms[model]:
+    pairs: list[tuple[str, str]] = []
+    remaining = sorted(right, key=times_ms.__getitem__, reverse=True)
+    for model in list(remaining):
+        for cheaper in reversed(remaining):  # the cheapest first
+            if times_ms[cheaper] > MOST_TIME_RATIO * times_ms[model]:
                 break
-            alone = int((right[model] & ~right[other]).sum())
-            if tail(alone, len(right[model]), MOST_SHARE) < RISK:
-                dominated_models.append((model, other))
-                left.remove(model)
+            only_model_right = int((right[model] & ~right[cheaper]).sum())
+            if binomial_tail(only_model_right, len(right[model]), MOST_SHARE) < RISK:
+                pairs.append((model, cheaper))
+                remaining.remove(model)
                 break
-    return dominated_models
+    return pairs
 
 
-def right_of(store: Store) -> dict[str, NDArray[np.bool_]]:
-    """Return whether each wanted model is right, (n,) by name, on the labelled images that all of them answered."""
+def correctness_by_model(store: Store) -> dict[str, NDArray[np.bool_]]:
+    """Return model -> whether it is right, (n,), on the labelled images that all models of this run have answered."""
     execute = store.connection.execute
     complete = (
         "SELECT id FROM photographs JOIN chosen USING (sha256) WHERE class IS NOT NULL AND (SELECT COUNT(*) FROM"

@@ -15,7 +15,7 @@ from jetsel.calibrate.record.recording import Objective, Recording
 from jetsel.policies.cascade import Cascade
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 
-LEAST_OF_A_KIND = 100  # images: a kind with fewer is not tested for its own loss of accuracy
+LEAST_IN_CATEGORY = 100  # images: a size category with fewer is not tested for its own loss of accuracy
 
 TimeFeatures = Callable[[tuple[str, ...]], float]
 """Names of features -> milliseconds to extract them from one image; repeated calls return the same value."""
@@ -23,53 +23,51 @@ TimeFeatures = Callable[[tuple[str, ...]], float]
 
 @dataclass(frozen=True)
 class Replayed:
-    """The replay of one image. decision: None if the policy refused.
+    """The replay of one image."""
 
-    ran: the models that ran. models_ms: their recorded time. choice_ms: the policy's own time in this replay. score: of
-    the decision, see `log_odds`. first: a cascade's score after its first model, and that model's time; None if the
-    cascade ended there.
-    """
-
-    decision: Decision | None
-    ran: tuple[str, ...]
-    models_ms: float
-    choice_ms: float
-    score: float | None
-    first: tuple[float, float] | None
+    decision: Decision | None  # None if the policy refused to answer
+    ran: tuple[str, ...]  # the models that ran
+    models_ms: float  # their recorded time
+    choice_ms: float  # the policy's own time in this replay
+    score: float | None  # log-odds of the answer's probability
+    after_first: tuple[float, float] | None  # a cascade's score after its first model, that model's ms; or None
 
 
 def replay(
-    policy: Policy,
-    recording: Recording,
-    row: int,
-    temperatures: Mapping[str, float],
-    fallback: str | None,
+    policy: Policy, recording: Recording, row: int, temperatures: Mapping[str, float], fallback: str | None
 ) -> Replayed:
-    """Replay the policy on the image in one row of a recording; every model is available and time never runs out."""
+    """Run a policy's generator on one recorded image, as if every model were available and time never ran out.
+
+    row: of the image in the recording. temperatures: by model. fallback: the model that answers doubtful
+    images; None to refuse them.
+    """
     features = recording.features_of(row, policy.features) if policy.features else None
     steps = policy(Evidence(features, fallback))
     ran: list[str] = []
     models_ms = choice_ms = 0.0
     predictions: tuple[Prediction, ...] | None = None
     replies: list[Prediction] = []
-    first: tuple[float, float] | None = None
+    after_first: tuple[float, float] | None = None
     while True:
         began = time.perf_counter()
-        moved = _move(steps, predictions)
+        step = _resume(steps, predictions)
         choice_ms += (time.perf_counter() - began) * 1e3
-        if not isinstance(moved, Run):
-            score = None if moved is None else float(log_odds(moved.prediction.confidence))
-            return Replayed(moved, tuple(ran), models_ms, choice_ms, score, first)
+        if not isinstance(step, Run):
+            score = None if step is None else float(log_odds(step.prediction.confidence))
+            return Replayed(step, tuple(ran), models_ms, choice_ms, score, after_first)
         if replies and isinstance(policy, Cascade):
-            first = float(log_odds(policy.answer(replies).confidence)), models_ms
-        ran += moved.models
-        models_ms += sum(recording.costs_ms[model] for model in moved.models)
-        predictions = tuple(recording.prediction(model, row, temperatures[model]) for model in moved.models)
+            after_first = float(log_odds(policy.answer(replies).confidence)), models_ms
+        ran += step.models
+        models_ms += sum(recording.costs_ms[model] for model in step.models)
+        predictions = tuple(recording.prediction(model, row, temperatures[model]) for model in step.models)
         replies += predictions
 
 
-def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Decision | None:
-    """Resume the policy, and return the models that it requests, its decision, or None if it refused."""
+def _resume(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Decision | None:
+    """Resume a policy's generator, and return the models that it requests, its decision, or None if it refused.
+
+    predictions: of the models that it requested last, None at the start.
+    """
     try:
         return next(steps) if predictions is None else steps.send(predictions)
     except StopIteration as stop:
@@ -81,63 +79,52 @@ def _move(steps: Steps, predictions: tuple[Prediction, ...] | None) -> Run | Dec
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of n answers, see `log_odds`. final: (n,), NaN if the policy refused.
+    """Scores of n answers: log-odds of their probabilities. Each (n,)."""
 
-    first: (n,), scores after a cascade's first model, NaN for images that ended there. first_ms: (n,), that model's
-    time.
-    """
-
-    final: NDArray[np.float64]
-    first: NDArray[np.float64]
-    first_ms: NDArray[np.float64]
+    final: NDArray[np.float64]  # NaN if the policy refused
+    first: NDArray[np.float64]  # after a cascade's first model, NaN for images that ended there
+    first_ms: NDArray[np.float64]  # time of the first model
 
     @classmethod
     def of(cls, replayed: Sequence[Replayed]) -> Scores:
-        """Return the scores of replayed images."""
-        firsts = [one.first or (np.nan, 0.0) for one in replayed]
-        final = np.array([np.nan if one.score is None else one.score for one in replayed])
-        return cls(final, np.array([first for first, _ in firsts]), np.array([spent_ms for _, spent_ms in firsts]))
+        """Collect the scores of replayed images."""
+        after_first = [image.after_first or (np.nan, 0.0) for image in replayed]
+        final = np.array([np.nan if image.score is None else image.score for image in replayed])
+        return cls(final, np.array([score for score, _ in after_first]), np.array([ms for _, ms in after_first]))
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyReplay:
-    """The replay of one policy on n images.
+    """The replay of one policy on n images."""
 
-    answered: (n,) class numbers, -1 for a refusal. is_top5: (n,), whether the true class is among the first five. ran:
-    (n, models). choice_ms: median of the policy's own time, which is the same for every image except for noise.
-    features: names of the features that the policy needs. scores: None for bounds, which are no policies.
-    """
-
-    answered: NDArray[np.int64]
-    is_top5: NDArray[np.bool_]
-    models_ms: NDArray[np.float64]
-    ran: NDArray[np.bool_]
-    in_doubt: NDArray[np.bool_]
-    choice_ms: float
-    features: tuple[str, ...]
-    scores: Scores | None = None
+    answered: NDArray[np.int64]  # (n,) class numbers, -1 for a refusal
+    is_top5: NDArray[np.bool_]  # (n,), whether the true class is among the five most probable
+    models_ms: NDArray[np.float64]  # (n,), recorded time of the models that ran
+    ran: NDArray[np.bool_]  # (n, models)
+    in_doubt: NDArray[np.bool_]  # (n,), whether the policy refused or marked its answer as doubtful
+    choice_ms: float  # the policy's own time, the median over images: it differs by noise alone
+    features: tuple[str, ...]  # names of those that the policy reads
+    scores: Scores | None = None  # None for the oracle and other bounds
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Results of one policy or operating point on n images.
-
-    correct: (n,) bool. time_ms, energy_mj: (n,) float64; energy_mj is None if it was not measured. groups: (n,), images
-    with the same number count as one cluster in standard errors; None: all images are independent. sizes: (n,), see
-    Recording; None: all images are of one kind.
-    """
+    """Accuracy and cost of one policy or operating point on n images. Each (n,)."""
 
     correct: NDArray[np.bool_]
     time_ms: NDArray[np.float64]
-    energy_mj: NDArray[np.float64] | None = None
-    groups: NDArray[np.int64] | None = None
-    sizes: NDArray[np.int64] | None = None
+    energy_mj: NDArray[np.float64] | None = None  # None if it was not measured
+    groups: NDArray[np.int64] | None = None  # near-duplicates share a number, None: independent
+    sizes: NDArray[np.int64] | None = None  # see `size_categories`; None: not distinguished
 
     @classmethod
     def of(
         cls, recording: Recording, correct: NDArray[np.bool_], ran: NDArray[np.bool_], chooser_ms: float = 0.0
     ) -> Outcomes:
-        """Return the outcomes with the time and energy of models and choice. correct: (n,); ran: (n, m)."""
+        """Return the outcomes of a policy whose answers are `correct`, (n,), after the models `ran`, (n, m) bool.
+
+        chooser_ms: time of its choice for one image, features included; added to each image's time and energy.
+        """
         energy_mj = None
         if recording.energies is not None:
             energy_mj = ran @ recording.costs("energy") + recording.chooser_mj(chooser_ms)
@@ -145,7 +132,7 @@ class Outcomes:
 
     @classmethod
     def of_model(cls, recording: Recording, column: int) -> Outcomes:
-        """Return the outcomes of always running one model. column: its place among the models."""
+        """Return the outcomes of always running one model. column: its index among the models."""
         ran = np.arange(len(recording.models)) == column
         return cls.of(recording, recording.right[:, column], np.broadcast_to(ran, recording.right.shape))
 
@@ -159,15 +146,15 @@ class Outcomes:
             None if self.sizes is None else self.sizes[rows],
         )
 
-    def kinds(self) -> list[NDArray[np.bool_]]:
-        """Return one mask, (n,), for each kind of size that has at least LEAST_OF_A_KIND images."""
+    def size_masks(self) -> list[NDArray[np.bool_]]:
+        """Return a mask, (n,), of each size category with at least LEAST_IN_CATEGORY images; none if all are alike."""
         if self.sizes is None:
             return []
-        parts = [self.sizes == kind for kind in np.unique(self.sizes)]
-        return [part for part in parts if LEAST_OF_A_KIND <= part.sum() < len(part)]
+        masks = [self.sizes == category for category in np.unique(self.sizes)]
+        return [mask for mask in masks if LEAST_IN_CATEGORY <= mask.sum() < len(mask)]
 
     def cost(self, objective: Objective) -> NDArray[np.float64]:
-        """Return time or energy of each image, (n,). `calibrate` ensures that energy was measured if it is needed."""
+        """Return each image's ms or mJ, (n,). `calibrate` ensures that energy was measured if it is the objective."""
         if objective == "time":
             return self.time_ms
         assert self.energy_mj is not None
@@ -175,13 +162,9 @@ class Outcomes:
 
 
 def replay_all(
-    policy: Policy,
-    recording: Recording,
-    rows: Iterable[int],
-    temperatures: Mapping[str, float],
-    fallback: str | None,
+    policy: Policy, recording: Recording, rows: Iterable[int], temperatures: Mapping[str, float], fallback: str | None
 ) -> PolicyReplay:
-    """Replay the policy on the images in these rows, in their order."""
+    """Replay one policy on the images in these rows of a recording, in their order; see `replay`."""
     row_list = list(rows)
     return replay_each([policy] * len(row_list), recording, row_list, temperatures, fallback)
 
@@ -193,23 +176,23 @@ def replay_each(
     temperatures: Mapping[str, float],
     fallback: str | None,
 ) -> PolicyReplay:
-    """Replay one policy as it was fitted for each image. policies: one for each of the rows."""
+    """Replay several fits of one policy, as in cross-validation. policies: the fit for each of the rows."""
     pairs = zip(policies, rows, strict=True)
     replayed = [replay(policy, recording, row, temperatures, fallback) for policy, row in pairs]
     answered, is_top5, in_doubt = np.full(len(rows), -1), np.zeros(len(rows), bool), np.ones(len(rows), bool)
-    for place, (one, row) in enumerate(zip(replayed, rows, strict=True)):
-        if one.decision is not None:
-            odds, true = one.decision.prediction.probabilities, int(recording.classes[row])
-            answered[place], in_doubt[place] = int(odds.argmax()), one.decision.in_doubt
-            above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
-            is_top5[place] = above < 5
+    for index, (image, row) in enumerate(zip(replayed, rows, strict=True)):
+        if image.decision is not None:
+            odds, true = image.decision.prediction.probabilities, int(recording.classes[row])
+            answered[index], in_doubt[index] = int(odds.argmax()), image.decision.in_doubt
+            ranked_above = np.count_nonzero(odds > odds[true]) + np.count_nonzero(odds[:true] == odds[true])
+            is_top5[index] = ranked_above < 5
     return PolicyReplay(
         answered,
         is_top5,
-        models_ms=np.array([one.models_ms for one in replayed]),
-        ran=np.array([[model in one.ran for model in recording.models] for one in replayed]),
+        models_ms=np.array([image.models_ms for image in replayed]),
+        ran=np.array([[model in image.ran for model in recording.models] for image in replayed]),
         in_doubt=in_doubt,
-        choice_ms=float(np.median([one.choice_ms for one in replayed])),
+        choice_ms=float(np.median([image.choice_ms for image in replayed])),
         features=tuple(policies[0].features),
         scores=Scores.of(replayed),
     )

@@ -10,59 +10,60 @@ from typing import NamedTuple, TypeVar
 
 from jetsel.calibrate.record.database import Store
 
-Tell = Callable[[str, int, int], None]
-"""Receives the phase, the number of items done, and their total."""
-Stop = threading.Event
-"""Set to end the work at the next image."""
+Reporter = Callable[[str, int, int], None]
+"""Receives progress: the name of the phase, the number of items done, and their total."""
+StopEvent = threading.Event
+"""Event that ends the recording at the next image when it is set."""
 
 
 class RecordingPlan(NamedTuple):
-    """The work of a run: numbers of images and models that lack predictions. estimated_s: of recording and timing."""
+    """How much a run has to do."""
 
-    images: int
-    models: int
-    estimated_s: float
+    images: int  # that lack predictions
+    models: int  # that lack predictions
+    estimated_s: float  # of recording and timing
 
 
 @dataclass(frozen=True)
 class Observer:
-    """Follows a recording, and may stop it. announce: receives the plan before the work starts; None for no plan."""
+    """Follows a recording, and stops it by `stop`."""
 
-    tell: Tell = lambda *_: None
-    stop: Stop = field(default_factory=Stop)
-    announce: Callable[[RecordingPlan], None] | None = None
+    report_progress: Reporter = lambda *_: None
+    stop: StopEvent = field(default_factory=StopEvent)
+    announce: Callable[[RecordingPlan], None] | None = None  # receives the plan before the work starts
 
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-PAGE = 256
+MOST_WAITING = 256  # finished items that wait in memory for the caller
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Threads that process items and report progress. The store commits meanwhile what the caller wrote to it."""
+    """Threads that process items and report progress. Meanwhile, the store commits what the caller wrote to it."""
 
     store: Store
     threads: int
     observer: Observer
 
     def work(
-        self, phase: str, work: Callable[[Item], Outcome], items: Sequence[Item]
+        self, phase: str, process: Callable[[Item], Outcome], items: Sequence[Item]
     ) -> Generator[tuple[Item, Outcome], None, None]:
-        """Yield each item with its outcome, in the order of the items, until stopped; at most PAGE wait in memory.
+        """Yield each item with the result of `process`, in the order of the items, until the observer stops it.
 
-        An exception of `work` is raised here. Closing the generator waits for running items and drops the others.
+        phase: name for reports. At most MOST_WAITING results wait in memory. An exception of `process` is raised here.
+        Closing the generator waits for running items and drops the others.
         """
-        self.observer.tell(phase, 0, len(items))
+        self.observer.report_progress(phase, 0, len(items))
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="jetsel-record")
         try:
-            for start in range(0, len(items), PAGE):
-                page = items[start : start + PAGE]
-                for done, outcome in enumerate(zip(page, pool.map(work, page), strict=True), start + 1):
+            for start in range(0, len(items), MOST_WAITING):
+                page = items[start : start + MOST_WAITING]
+                for done, outcome in enumerate(zip(page, pool.map(process, page), strict=True), start + 1):
                     yield outcome
                     self.store.commit_when_due()
-                    self.observer.tell(phase, done, len(items))
+                    self.observer.report_progress(phase, done, len(items))
                     if self.observer.stop.is_set():
                         return
         finally:

@@ -15,32 +15,26 @@ NO_PAGE = f"the HTML report needs matplotlib and Jinja2: {pip_install('calibrate
 
 
 class Listing(NamedTuple):
-    """A table for a page or a terminal. The first cell of a row is the row's header.
-
-    text: indices of columns that hold words. marks: header of a highlighted row -> why it is highlighted.
-    """
+    """A table for a page or a terminal."""
 
     caption: str
     columns: list[str]
-    rows: list[list[str]]
-    text: tuple[int, ...] = ()
-    marks: Mapping[str, str] = {}
+    rows: list[list[str]]  # the first cell is the row's header
+    text: tuple[int, ...] = ()  # indices of columns that hold words
+    marks: Mapping[str, str] = {}  # header of a highlighted row -> why it is highlighted
 
 
 class Chart(NamedTuple):
-    """Series of points with a logarithmic x axis. finding: one sentence about what the chart shows.
-
-    joined: series whose points a line joins. labels: text -> its point. highlights: labels whose points get a ring.
-    """
+    """Series of points with a logarithmic x axis."""
 
     title: str
-    finding: str
-    x: str
+    finding: str  # one sentence about what the chart shows
+    x: str  # label of the axis
     y: str
-    series: Mapping[str, Sequence[tuple[float, float]]]
-    joined: Collection[str] = ()
-    labels: Mapping[str, tuple[float, float]] = {}
-    highlights: Collection[str] = ()
+    series: Mapping[str, Sequence[tuple[float, float]]]  # name -> points
+    joined: Collection[str] = ()  # series whose points a line joins
+    labels: Mapping[str, tuple[float, float]] = {}  # text -> its point
+    highlights: Collection[str] = ()  # labels whose points get a ring
 
 
 class Section(NamedTuple):
@@ -57,19 +51,19 @@ def render(findings: Findings, limits: Limits) -> str | None:
     It contains small copies of the images, which are read within `limits`, and stays under 5 MB. Texts of the findings
     are escaped; characters that a page cannot carry are replaced.
     """
-    pages = _pages()
-    return None if pages is None else pages.page(findings, limits)
+    pages = _page_module()
+    return None if pages is None else pages.render_page(findings, limits)
 
 
 def render_sections(command: str, title: str, sentences: Sequence[str], sections: Sequence[Section]) -> str | None:
     """Return the report of another command as HTML text; None if a library is missing."""
-    pages = _pages()
+    pages = _page_module()
     values = {"command": command, "title": title, "sentences": sentences, "sections": sections}
-    return None if pages is None else pages.rendered("sections.html", **values)
+    return None if pages is None else pages.render_template("sections.html", **values)
 
 
-def _pages() -> Any:
-    """Return the module that fills the templates, None if a library is missing."""
+def _page_module() -> Any:
+    """Return the module that fills in the templates; None if a library that it needs is not installed."""
     try:
         return importlib.import_module("jetsel.calibrate.report.page")
     except ModuleNotFoundError as missing:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jetsel.calibrate.judge.findings import Comparison, Findings, Result
 from jetsel.calibrate.judge.metrics import undominated
-from jetsel.calibrate.judge.words import change, percent, score, short, signed, significant
+from jetsel.calibrate.judge.words import change, metric_name, percent, short, signed, significant
 from jetsel.calibrate.report import Chart, Listing
 
 SINGLE = "single:"
@@ -14,7 +14,7 @@ LONGEST = 26  # characters that a name may have
 
 
 def statuses(findings: Findings) -> dict[str, str]:
-    """Return the status of the policy in use, the winner, and the policy in use before, by name."""
+    """Return policy -> "in use", "in use now", "in use before" or "candidate"; other policies have no status."""
     current = {} if findings.current is None else {findings.current.name: "in use"}
     if findings.installed:
         return dict.fromkeys(current, "in use before") | {findings.winner: "in use now"}
@@ -22,7 +22,10 @@ def statuses(findings: Findings) -> dict[str, str]:
 
 
 def compared_results(findings: Findings) -> list[Result]:
-    """Return the results: policy in use, candidate, other policies, single models, oracle; in each group by time."""
+    """Return the results in the order of the overview.
+
+    That is: policy in use, candidate, other policies, single models, oracle; each group from fast to slow.
+    """
     comparison, marks = findings.comparison, statuses(findings)
     results = comparison.policies | {"oracle": comparison.bounds["oracle"]}
     if findings.current is not None:
@@ -39,9 +42,12 @@ def compared_results(findings: Findings) -> list[Result]:
 def overview(
     results: Sequence[Result], best_single: str, labels_from: str | None, marks: Mapping[str, str] = {}
 ) -> Listing:
-    """Return the table with a row for each result. marks: policy to highlight -> why."""
+    """Return the table with a row for each result. labels_from: the model whose answers replace labels, or None.
+
+    best_single: the single model that the columns Points and Time compare with. marks: policy to highlight -> why.
+    """
     columns: dict[str, Callable[[Result], str]] = {
-        f"{score(labels_from)}, %": lambda r: f"{percent(r.top1)} \u00b1 {percent(r.top1_interval.half_width)}",
+        f"{metric_name(labels_from)}, %": lambda r: f"{percent(r.top1)} \u00b1 {percent(r.top1_interval.half_width)}",
         "Top-5, %": lambda r: percent(r.top5),
         "Mean ms": lambda r: significant(r.time_ms.mean),
         "Mean mJ": lambda r: significant(None if r.energy_mj is None else r.energy_mj.mean),
@@ -52,30 +58,30 @@ def overview(
         del columns["Top-5, %"]
     if all(result.energy_mj is None for result in results):
         del columns["Mean mJ"]
-    rows = [[_name(result), *(cell(result) for cell in columns.values())] for result in results]
+    rows = [[_policy_name(result), *(cell(result) for cell in columns.values())] for result in results]
     caption = f"Points and time are compared with {short(best_single)}, the best single model"
-    labelled = {_name(result): marks[result.name] for result in results if result.name in marks}
+    labelled = {_policy_name(result): marks[result.name] for result in results if result.name in marks}
     return Listing(caption, ["Policy", *columns], rows, marks=labelled)
 
 
-def _name(result: Result) -> str:
-    """Return the policy's name, with the model if it always runs the same one."""
+def _policy_name(result: Result) -> str:
+    """Return the policy's name, followed by the model if it runs the same one on every image."""
     is_one = result.always is not None and not result.name.startswith(SINGLE)
     return short(f"{result.name} (always {result.always})" if is_one else result.name, LONGEST)
 
 
 def without_dominated(results: Sequence[Result], most: int, always_shown: Iterable[str]) -> list[Result]:
-    """Return at most `most` results, if possible, by leaving out dominated single models, then the least accurate ones.
+    """Shorten a list of results to `most`, if possible, by leaving out single models.
 
-    always_shown: names that stay.
+    Models that are slower than a more accurate one go first, then the least accurate ones. always_shown: names to keep.
     """
     singles = [one for one in results if one.name.startswith(SINGLE) and one.name not in set(always_shown)]
-    room = most - (len(results) - len(singles))
-    if len(singles) <= room:
+    most_singles = most - (len(results) - len(singles))
+    if len(singles) <= most_singles:
         return list(results)
     front = undominated((one.time_ms.mean, one.top1, one.name) for one in results if one.name.startswith(SINGLE))
-    able = {name for *_, name in front} & {one.name for one in singles}
-    shown = [name for *_, name in front if name in able][-room:] if room > 0 else []
+    candidates = {name for *_, name in front} & {one.name for one in singles}
+    shown = [name for *_, name in front if name in candidates][-most_singles:] if most_singles > 0 else []
     return [one for one in results if one not in singles or one.name in shown]
 
 
@@ -83,13 +89,13 @@ Point = tuple[float, float]  # mean time in ms, accuracy in percent
 
 
 def cards(findings: Findings) -> list[tuple[str, Result, Result | None]]:
-    """Return status, result and the result to compare with (or None) of the policies that have a status."""
+    """Return, for each policy with a status, the status, its result, and the result to compare it with or None."""
     marks, current = statuses(findings), findings.current
-    is_other = current is not None and current.name != findings.winner
+    has_other = current is not None and current.name != findings.winner
     return [
-        (marks[one.name], one, current if is_other and one.name == findings.winner else None)
-        for one in compared_results(findings)
-        if one.name in marks
+        (marks[result.name], result, current if has_other and result.name == findings.winner else None)
+        for result in compared_results(findings)
+        if result.name in marks
     ]
 
 
@@ -97,24 +103,24 @@ def trade_off(findings: Findings) -> Chart:
     """Return the chart of accuracy against time: a point for each policy, a line for offered operating points."""
     comparison, marks = findings.comparison, statuses(findings)
     series: dict[str, list[Point]] = {"Policies": [], "Single models": [], "Best possible choice": []}
-    points, labels = {one.name: _point(one) for one in compared_results(findings)}, {}
+    points, labels = {result.name: _point(result) for result in compared_results(findings)}, {}
     for name, point in points.items():
-        kind = "Best possible choice" if name == "oracle" else "Policies"
-        series["Single models" if name.startswith(SINGLE) else kind].append(point)
+        series_name = "Best possible choice" if name == "oracle" else "Policies"
+        series["Single models" if name.startswith(SINGLE) else series_name].append(point)
         labels[_label(name, marks.get(name), comparison)] = point
-    lines: dict[str, list[Point]] = {}
+    front_lines: dict[str, list[Point]] = {}
     for name, result in comparison.front.items():
-        lines.setdefault(f"Operating points of {name.partition(':')[0]}", []).append(_point(result))
+        front_lines.setdefault(f"Operating points of {name.partition(':')[0]}", []).append(_point(result))
     shown = {name: series_points for name, series_points in series.items() if series_points}
     return Chart(
-        f"{score(findings.calibration.images.labels_from)} against time",
+        f"{metric_name(findings.calibration.images.labels_from)} against time",
         "A line joins operating points: under load, and for a request that names one, any of them answers."
-        if lines
+        if front_lines
         else "Better policies are higher and further to the left.",
         "Mean time, ms",
-        f"{score(findings.calibration.images.labels_from)}, %",
-        shown | {name: sorted(series_points) for name, series_points in lines.items()},
-        lines,
+        f"{metric_name(findings.calibration.images.labels_from)}, %",
+        shown | {name: sorted(series_points) for name, series_points in front_lines.items()},
+        front_lines,
         labels,
         [_label(name, mark, comparison) for name, mark in marks.items()],
     )

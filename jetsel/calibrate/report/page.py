@@ -31,30 +31,30 @@ LONGEST_PATH, LONGEST = 80, 120  # characters that a path and a class in a table
 
 
 class PageImage(Struct, frozen=True):
-    """One image of the page. jpeg: in base64, None if `missing` says why there is none."""
+    """One image of the page."""
 
-    found: ImageFinding
+    finding: ImageFinding
     path: str
-    jpeg: str | None
-    missing: str
+    jpeg: str | None  # a small copy in base64, or None
+    missing: str  # why there is no copy
 
     @property
     def policies(self) -> dict[str, list[str]]:
         """Answer -> policies that gave it, the right answer first."""
-        answers = dict.fromkeys(sorted(self.found.answers.values(), key=lambda answer: answer != self.found.label))
-        return {answer: [name for name, given in self.found.answers.items() if given == answer] for answer in answers}
+        answers = dict.fromkeys(sorted(self.finding.answers.values(), key=lambda answer: answer != self.finding.label))
+        return {answer: [name for name, given in self.finding.answers.items() if given == answer] for answer in answers}
 
 
-def shown(sample: ImageSample, limits: image.Limits) -> list[PageImage]:
-    """Return the images of a sample with small copies."""
+def page_images(sample: ImageSample, limits: image.Limits) -> list[PageImage]:
+    """Return the images of a sample with small copies, and with paths relative to their common folder."""
     folder = os.path.commonpath([str(Path(one.path).parent) for one in sample.images] or [""])
     return [
-        PageImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small(Path(one.path), limits))
+        PageImage(one, short(os.path.relpath(one.path, folder), LONGEST_PATH), *_small_copy(Path(one.path), limits))
         for one in sample.images
     ]
 
 
-def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
+def _small_copy(path: Path, limits: image.Limits) -> tuple[str | None, str]:
     """Return a small JPEG in base64 and an empty text, or None and the reason why there is none."""
     try:
         if not path.is_file():
@@ -66,10 +66,10 @@ def _small(path: Path, limits: image.Limits) -> tuple[str | None, str]:
     return base64.b64encode(image.jpeg(bgr, shorter_px, QUALITY)).decode(), ""
 
 
-def page(findings: Findings, limits: Limits) -> str:
+def render_page(findings: Findings, limits: Limits) -> str:
     """Return the HTML text of a calibration's report. limits: for reading its images."""
     results, best_single = compared_results(findings), findings.comparison.best_single
-    return rendered(
+    return render_template(
         "page.html",
         findings=findings,
         facts=findings.calibration,
@@ -80,14 +80,14 @@ def page(findings: Findings, limits: Limits) -> str:
         promises_heading=promises_heading,
         promised_levels=promised_levels,
         next_steps=_next_steps(findings),
-        differing=shown(findings.differing, limits),
-        shown=partial(shown, limits=limits),
-        classes=_classes(findings),
+        differing=page_images(findings.differing, limits),
+        page_images=partial(page_images, limits=limits),
+        classes=_class_table(findings),
     )
 
 
 def _next_steps(findings: Findings) -> list[tuple[str, str]]:
-    """Return what the owner can do next, each with its command."""
+    """Return pairs of what the owner can do next, in words, and the command for it."""
     command = findings.command
     if findings.installed:
         return [("To undo this:", f"jetsel calibration rollback --family {shlex.quote(findings.calibration.family)}")]
@@ -101,12 +101,12 @@ def _next_steps(findings: Findings) -> list[tuple[str, str]]:
     ]
 
 
-def rendered(name: str, **values: Any) -> str:
-    """Return the text of one of this folder's templates, filled in with the values."""
+def render_template(name: str, **values: Any) -> str:
+    """Return the text of a template in this folder, filled in. name: of its file. values: its variables."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jetsel.calibrate", "report"),
         autoescape=True,
-        finalize=_written,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
@@ -116,12 +116,12 @@ def rendered(name: str, **values: Any) -> str:
     return environment.get_template(name).render(version=__version__, style=Markup(style), **values)
 
 
-def _written(value: Any) -> Any:
-    """Return the value for Jinja2 to escape and write, without characters that a page cannot carry."""
+def _printable(value: Any) -> Any:
+    """Replace the characters of a text that HTML cannot hold; Jinja2 calls this for each value before escaping it."""
     return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _classes(findings: Findings) -> Listing | None:
+def _class_table(findings: Findings) -> Listing | None:
     """Return the table of the winner's classes, the least accurate first; None if there are none."""
     columns = ["Class", "Images", "Right, %", "Most frequent wrong answers"]
     promise = findings.shown_promise
@@ -134,28 +134,33 @@ def _classes(findings: Findings) -> Listing | None:
     return Listing(findings.winner, columns, rows, (3,)) if rows else None
 
 
-NOTHING = "\u2013"  # the cell of an unknown share
+NO_VALUE = "\u2013"  # an en dash, in cells of unknown shares
 
 
-def promises_heading(shown: Promise | None) -> str:
-    """Return the heading of the promises, which names one of them."""
-    if shown is None:
+def promises_heading(promise: Promise | None) -> str:
+    """Return the heading of the section on promises (guaranteed error rates). shown: the one to name, if any."""
+    if promise is None:
         return "Promises: none can be made"
-    return f"Promises: at most {level(shown.wrong_at_most)} wrong, {percent(shown.answered)} % of the images answered"
+    return (
+        f"Promises: at most {level(promise.wrong_at_most)} wrong, {percent(promise.answered)} % of the images answered"
+    )
 
 
 def promised_levels(policy: str, promises: Promises, unknown_images: int) -> Listing:
-    """Return the table of a policy's levels, promised or not, in rising order."""
+    """Return the table of the error rates that a policy can or cannot guarantee, in rising order.
+
+    unknown_images: number of images of no known class that were tested; with 0, their column is left out.
+    """
     columns = ["Wrong at most", "Images answered, %", "Answers wrong, %", "Time saved by early refusal, %"]
     columns += ["Unknown images refused, %"] if unknown_images else []
     cells = len(columns) - 1
     rows: dict[float, list[str]] = {}
     for missing in promises.missing:
-        most = missing.wrong_at_most
-        rows[most] = [level(most), *[NOTHING] * cells, f"no: {why_missing(missing)}"]
-    for one in promises.kept:
-        shares = (one.answered, one.wrong, one.saved, one.unknown_refused)[:cells]
-        texts = [NOTHING if share is None else percent(share) for share in shares]
-        rows[one.wrong_at_most] = [level(one.wrong_at_most), *texts, "yes"]
+        wrong_at_most = missing.wrong_at_most
+        rows[wrong_at_most] = [level(wrong_at_most), *[NO_VALUE] * cells, f"no: {why_missing(missing)}"]
+    for promise in promises.kept:
+        shares = (promise.answered, promise.wrong, promise.saved, promise.unknown_refused)[:cells]
+        texts = [NO_VALUE if share is None else percent(share) for share in shares]
+        rows[promise.wrong_at_most] = [level(promise.wrong_at_most), *texts, "yes"]
     caption = f"Promised shares of wrong answers of {policy}"
     return Listing(caption, [*columns, "Promised"], [rows[key] for key in sorted(rows)], (len(columns),))

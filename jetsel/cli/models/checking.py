@@ -13,7 +13,7 @@ from jetsel.base.errors import ManifestError
 if TYPE_CHECKING:
     from jetsel.base.config import Config
     from jetsel.base.weights import Weights
-    from jetsel.calibrate.record.preprocessing import WaysCompared
+    from jetsel.calibrate.record.preprocessing import VariantComparison
     from jetsel.image import InputSpec
     from jetsel.zoo import Labels, Manifest
     from jetsel.zoo.manifest import Preprocessing
@@ -27,9 +27,9 @@ def check_preprocessing(
     manifest: None if the preprocessing is unknown, which ends in an error. quiet: print no table. Raises ManifestError
     if another way is significantly better, CalibrationError or EngineFailedError.
     """
-    from jetsel.calibrate.record.preprocessing import USED, ways
+    from jetsel.calibrate.record.preprocessing import CURRENT, preprocessing_variants
 
-    specs = ways(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
+    specs = preprocessing_variants(None if manifest is None else manifest.input, weights.width_px, weights.height_px)
     comparison = _compare(images, values, weights, labels, specs, quiet=quiet)
     if manifest is None:
         best = max(specs, key=comparison.count)
@@ -37,14 +37,14 @@ def check_preprocessing(
         if not comparison.is_proven(best):
             advice = "no convention is better than a guess: check the order of --labels, or give --mean and --std"
         raise ManifestError(f"{weights.name}: nothing describes how its images are prepared; {advice}")
-    used = f"{comparison.count(USED)} of {comparison.images} images"
-    if (better := comparison.better) is not None:
+    used = f"{comparison.count(CURRENT)} of {comparison.images} images"
+    if (better := comparison.better_variant) is not None:
         raise ManifestError(
             f"{weights.name} is right on {used} as it is described, and on {comparison.count(better)} with {better}: "
             "add it with that option instead"
         )
     before = manifest.preprocessing
-    if before is None or comparison.is_proven(USED):
+    if before is None or comparison.is_proven(CURRENT):
         return before and before.checked(comparison.images)
     typer.echo(f"note: it is right on {used}, which a guess may be too: check the order of the labels", err=quiet)
     return before
@@ -52,22 +52,30 @@ def check_preprocessing(
 
 def _compare(
     images: Path, values: Config, weights: Weights, labels: Labels, specs: dict[str, InputSpec], *, quiet: bool
-) -> WaysCompared:
+) -> VariantComparison:
     """Run the model on images with each preprocessing in `specs`, print a table, and return how often each is right.
 
     Raises ManifestError if there are too few images.
     """
-    from jetsel.calibrate.record.photographs import find
-    from jetsel.calibrate.record.preprocessing import LEAST_IMAGES, USED, WaysCompared, drawn, right_in
+    from jetsel.calibrate.record.photographs import find_images
+    from jetsel.calibrate.record.preprocessing import (
+        CURRENT,
+        LEAST_IMAGES,
+        VariantComparison,
+        draw_images,
+        right_by_variant,
+    )
     from jetsel.cli.terminal import console, table
     from jetsel.engines.onnx import OnnxEngine
     from jetsel.site.configured import limits_of
 
-    images_found = find(images, labels, None, need_labels=True)
-    sample = drawn(images_found.photographs)
+    images_found = find_images(images, labels, None, need_labels=True)
+    sample = draw_images(images_found.photographs)
     with closing(OnnxEngine(weights.name, weights.path, concurrency=1, threads=values.models.threads)) as engine:
         limits = limits_of(values)
-        comparison = WaysCompared.of(((image, right_in(image, engine.infer, specs, limits)) for image in sample), specs)
+        comparison = VariantComparison.of(
+            ((image, right_by_variant(image, engine.infer, specs, limits)) for image in sample), specs
+        )
     n_left_out = len(images_found.skipped) + len(sample) - comparison.images
     if not comparison.is_enough:
         raise ManifestError(
@@ -78,7 +86,7 @@ def _compare(
     if not quiet:
         rows = table("images prepared", f">right of {comparison.images}", "")
         for way in specs:
-            rows.add_row(way, str(comparison.count(way)), "used" * (way == USED))
+            rows.add_row(way, str(comparison.count(way)), "used" * (way == CURRENT))
         console().print(rows)
         if n_left_out:
             typer.echo(f"left out: {n_left_out} files: other classes, or no images that can be read")

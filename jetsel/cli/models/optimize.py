@@ -45,7 +45,7 @@ def optimize(
     from jetsel.cli.models.placed import first_writable, notes_of, print_notes
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
-    from jetsel.train.optimize.making import TRAINED, Order, check_images, check_method, make
+    from jetsel.train.optimize.making import TRAINED, OptimizeJob, check_images, check_method, make_model
 
     site = read_site(config)
     owner, parent = site.zoo.find(model, family)
@@ -53,7 +53,7 @@ def optimize(
     values, manifest = site.config, parent.manifest
     listed_images = [] if images is None else _list_images(images, owner.labels, need_labels=method in TRAINED)
     check_images(method, len(listed_images))
-    order = Order(
+    order = OptimizeJob(
         parent=parent,
         family=owner,
         method=method,
@@ -66,7 +66,7 @@ def optimize(
     )
     target = first_writable(values)
     with ProgressOutput(quiet=json) as output:
-        made, comparison = make(order, target, output.step)
+        made, comparison = make_model(order, target, output.step)
     notes = notes_of(values, target, owner.name, [order.name])
     if json:
         import msgspec
@@ -82,14 +82,14 @@ def optimize(
 def _list_images(images: Path, labels: Labels, *, need_labels: bool) -> list[tuple[Path, int | None]]:
     """Return images with their classes' numbers, or None for each without folders of classes, unless need_labels."""
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.record.photographs import find
+    from jetsel.calibrate.record.photographs import find_images
 
     try:
-        found_images = find(images, labels, None, need_labels=True)
+        found_images = find_images(images, labels, None, need_labels=True)
     except CalibrationError:
         if need_labels:
             raise
-        found_images = find(images, labels, None, need_labels=False)
+        found_images = find_images(images, labels, None, need_labels=False)
     return [(one.path, one.class_number) for one in found_images.photographs]
 
 

@@ -66,27 +66,27 @@ def train_head(
 
     from jetsel.calibrate.judge.metrics import share_interval
     from jetsel.calibrate.listing import left_out_lines
-    from jetsel.calibrate.record.photographs import find
+    from jetsel.calibrate.record.photographs import find_images
     from jetsel.calibrate.record.recorder import loaded_models
     from jetsel.cli.models.placed import notes_of, print_notes
     from jetsel.cli.terminal import ProgressOutput
     from jetsel.site.site import read_site
-    from jetsel.train.heads import see, train
+    from jetsel.train.heads import embed_images, train_heads
     from jetsel.zoo.adding import add_head
 
     site = read_site(config)
     values, zoo = site.config, site.zoo
     backbones, new_family, replaced = _plan_heads(zoo, photos, backbone, family, name, replace=replace)
     labels = new_family.labels
-    images = find(photos, labels, None, need_labels=True)
+    images = find_images(photos, labels, None, need_labels=True)
     target = check_before_training(values, labels, images, folder)
     labelled = [(image.path, image.class_number) for image in images.photographs if image.class_number is not None]
     decode_px = (backbones if name is None else zoo.families[new_family.name]).decode_px  # as in the daemon
     if not json:
         print_notes(new_family.notes)
     with ProgressOutput(quiet=json) as output, loaded_models(backbones, values) as engines:
-        embedded = see(labelled, backbones.models, engines, site.limits, decode_px, output.step)
-        trained = train(embedded, labels.names, output.step)
+        embedded = embed_images(labelled, backbones.models, engines, site.limits, decode_px, output.step)
+        trained = train_heads(embedded, labels.names, output.step)
     left_out = [*images.skipped, *embedded.unreadable]
     learned = sorted(set(embedded.hashes))
     classes = len(backbones.labels.wnids)
@@ -146,9 +146,9 @@ def _plan_heads(
 def _check_classes(photos: Path, names: Sequence[str], family: Family) -> None:
     """Raise CalibrationError unless the class folders are exactly the family's classes."""
     from jetsel.base.errors import CalibrationError
-    from jetsel.calibrate.record.photographs import class_of
+    from jetsel.calibrate.record.photographs import class_lookup
 
-    number_of = class_of(family.labels, None)
+    number_of = class_lookup(family.labels, None)
     numbers = {number_of(name) for name in names}
     missing = [name for number, name in enumerate(family.labels.names) if number not in numbers]
     strange = [name for name in names if number_of(name) is None]

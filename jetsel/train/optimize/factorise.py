@@ -20,12 +20,12 @@ def low_rank(net: nn.Module, share: float) -> int:
     multiplications stays. (The thesis writes NL (K + M) for the whole product, and means KL (N + M).)
     """
 
-    def halves(layer: nn.Module) -> nn.Module | None:
+    def split(layer: nn.Module) -> nn.Module | None:
         wide_out, wide_in = _weight(layer).shape[:2]
         rank = int(share * wide_in * wide_out / (wide_in + wide_out))
         if rank < 1:
             return None
-        before, after = product(_weight(layer).reshape(wide_out, wide_in), rank)
+        first_weight, second_weight = factor_by_svd(_weight(layer).reshape(wide_out, wide_in), rank)
         if isinstance(layer, nn.Linear):
             first: nn.Module = nn.Linear(wide_in, rank, bias=False)
             second: nn.Module = nn.Linear(rank, wide_out)
@@ -33,10 +33,10 @@ def low_rank(net: nn.Module, share: float) -> int:
             assert isinstance(layer, nn.Conv2d)
             first = nn.Conv2d(wide_in, rank, 1, layer.stride, bias=False)  # early stride: fewer places
             second = nn.Conv2d(rank, wide_out, 1)
-            before, after = before[..., None, None], after[..., None, None]
-        return filled((first, before, None), (second, after, bias_of(layer)))
+            first_weight, second_weight = first_weight[..., None, None], second_weight[..., None, None]
+        return sequence_of((first, first_weight, None), (second, second_weight, bias_of(layer)))
 
-    return replace_layers(net, lambda layer: isinstance(layer, nn.Linear) or is_plain(layer, 1), halves)
+    return replace_layers(net, lambda layer: isinstance(layer, nn.Linear) or is_plain_convolution(layer, 1), split)
 
 
 def one_d(net: nn.Module, share: float) -> int:
@@ -47,35 +47,35 @@ def one_d(net: nn.Module, share: float) -> int:
     weights as a matrix of (L N) x (K N).
     """
 
-    def halves(layer: nn.Module) -> nn.Module | None:
+    def split(layer: nn.Module) -> nn.Module | None:
         assert isinstance(layer, nn.Conv2d)
         wide_out, wide_in, high, wide = layer.weight.shape
-        between = int(share * high * wide_in * wide_out / (wide_in + wide_out))
-        if between < 1:
+        inner = int(share * high * wide_in * wide_out / (wide_in + wide_out))
+        if inner < 1:
             return None
-        laid_out = layer.weight.detach().permute(0, 2, 1, 3).reshape(wide_out * high, wide_in * wide)
-        between = min(between, *laid_out.shape)
-        before, after = product(laid_out, between)
-        (down, right), (up, left) = layer.stride, padding_of(layer)
-        first = nn.Conv2d(wide_in, between, (1, wide), (1, right), (0, left), bias=False)
-        second = nn.Conv2d(between, wide_out, (high, 1), (down, 1), (up, 0))
-        return filled(
-            (first, before.reshape(between, wide_in, 1, wide), None),
-            (second, after.reshape(wide_out, high, between).permute(0, 2, 1)[..., None], bias_of(layer)),
+        matrix = layer.weight.detach().permute(0, 2, 1, 3).reshape(wide_out * high, wide_in * wide)
+        inner = min(inner, *matrix.shape)
+        first_weight, second_weight = factor_by_svd(matrix, inner)
+        (stride_down, stride_right), (pad_top, pad_left) = layer.stride, padding_of(layer)
+        first = nn.Conv2d(wide_in, inner, (1, wide), (1, stride_right), (0, pad_left), bias=False)
+        second = nn.Conv2d(inner, wide_out, (high, 1), (stride_down, 1), (pad_top, 0))
+        return sequence_of(
+            (first, first_weight.reshape(inner, wide_in, 1, wide), None),
+            (second, second_weight.reshape(wide_out, high, inner).permute(0, 2, 1)[..., None], bias_of(layer)),
         )
 
-    return replace_layers(net, lambda layer: is_plain(layer, None), halves)
+    return replace_layers(net, lambda layer: is_plain_convolution(layer, None), split)
 
 
-def product(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Return factors (rank, m) and (n, rank) whose product is the nearest to `matrix`, (n, m), of this rank."""
-    left, values, right = torch.linalg.svd(matrix.detach(), full_matrices=False)
+def factor_by_svd(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """Return the factors of the best approximation of `matrix`, (n, m), of this rank: (rank, m) and (n, rank)."""
+    left_vectors, values, right_vectors = torch.linalg.svd(matrix.detach(), full_matrices=False)
     roots = values[:rank].sqrt()  # shared equally, so that both factors learn equally fast
-    return roots[:, None] * right[:rank], left[:, :rank] * roots
+    return roots[:, None] * right_vectors[:rank], left_vectors[:, :rank] * roots
 
 
-def is_plain(layer: nn.Module, side: int | None) -> bool:
-    """Whether a layer is an ungrouped, undilated convolution. side: of its kernel, None for any above 1."""
+def is_plain_convolution(layer: nn.Module, side: int | None) -> bool:
+    """Whether a layer is an ungrouped, undilated convolution. side: of its square kernel, None for any above 1."""
     if not isinstance(layer, nn.Conv2d) or layer.groups > 1 or set(layer.dilation) != {1}:
         return False
     if side is None:
@@ -100,8 +100,8 @@ def bias_of(layer: nn.Module) -> Tensor:
     return torch.zeros(len(layer.weight)) if layer.bias is None else layer.bias.detach()
 
 
-def filled(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
-    """Return the layers in sequence, with their weights and biases set; a bias of None is left out."""
+def sequence_of(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
+    """Set weights and biases, and return the layers in sequence. layers: each with its weight, and its bias or None."""
     with torch.no_grad():
         for layer, weight, bias in layers:
             layer.weight.copy_(weight)
@@ -111,17 +111,20 @@ def filled(*layers: tuple[nn.Module, Tensor, Tensor | None]) -> nn.Sequential:
 
 
 def replace_layers(
-    net: nn.Module, is_meant: Callable[[nn.Module], bool], made_of: Callable[[nn.Module], nn.Module | None]
+    net: nn.Module, accepts: Callable[[nn.Module], bool], replacement_of: Callable[[nn.Module], nn.Module | None]
 ) -> int:
-    """Replace each layer that `is_meant` accepts by `made_of(layer)`, if that is smaller; return their number."""
+    """Replace each layer that is accepted by its replacement, in place, if that has fewer weights; return how many.
+
+    replacement_of: returns None for a layer that cannot be replaced.
+    """
     count = 0
-    for name, layer in [(name, layer) for name, layer in net.named_modules() if is_meant(layer)]:
-        made = made_of(layer)
-        if made is not None and _numbers(made) < _numbers(layer):
-            net.set_submodule(name, made)
+    for name, layer in [(name, layer) for name, layer in net.named_modules() if accepts(layer)]:
+        replacement = replacement_of(layer)
+        if replacement is not None and _count_weights(replacement) < _count_weights(layer):
+            net.set_submodule(name, replacement)
             count += 1
     return count
 
 
-def _numbers(net: nn.Module) -> int:
+def _count_weights(net: nn.Module) -> int:
     return sum(parameter.numel() for parameter in net.parameters() if parameter.ndim > 1)

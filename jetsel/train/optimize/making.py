@@ -20,9 +20,9 @@ from jetsel.engines.onnx import OnnxEngine
 from jetsel.engines.trying import try_run
 from jetsel.features.near_duplicates import assign_folds, groups, perceptual_hash
 from jetsel.image import Limits
-from jetsel.train.images import SEED, Tell, normalised, pixels, read_images
+from jetsel.train.images import SEED, Reporter, normalised, read_images, read_pixels
 from jetsel.train.optimize import compress
-from jetsel.train.optimize.compress import for_size
+from jetsel.train.optimize.compress import with_fixed_size
 from jetsel.zoo import Family, Model
 from jetsel.zoo.adding import derived_manifest
 from jetsel.zoo.onnx_model import count_weights, model_in, read_model
@@ -35,50 +35,42 @@ TRAINED = ("prune", "factorise")
 SHARE = 0.5  # of the multiply-accumulates that stays after pruning or factorising
 EPOCHS = 16
 FEWEST_IMAGES = 100
-PARTS = 3  # the images are split into this number of parts; one compares the models, the others train
+PARTS = 3  # the images are split into equal parts: one compares the models, the others train
 HASHED_PX = 64  # shorter side of images that are compared for near-duplicates
 LEAST_AGREEMENT = 0.2  # with the parent; a model below this is broken
 
-Labelled = tuple[Path, int | None]
+LabelledPath = tuple[Path, int | None]
 """An image, and its class if it is known."""
 
 
 @dataclass(frozen=True)
-class Order:
-    """A model to make.
-
-    symmetric: 8-bit numbers as TensorRT demands them. threads: of one inference. most_s: limit of fine-tuning. work:
-    folder for the results of finished steps.
-    """
+class OptimizeJob:
+    """A cheaper model to make from one of a family."""
 
     parent: Model
     family: Family
-    method: str
-    images: Sequence[Labelled]
+    method: str  # int8, fp16, prune or factorise
+    images: Sequence[LabelledPath]  # for training and comparing
     limits: Limits
-    threads: int
-    symmetric: bool
-    most_s: float
-    work: Path
+    threads: int  # of one inference
+    symmetric: bool  # 8-bit numbers as TensorRT demands them
+    most_s: float  # limit of fine-tuning
+    work: Path  # folder for finished steps, from which a later run resumes
 
     @property
     def name(self) -> str:
-        """Name of the new model."""
+        """Name of the new model, such as `m-int8`."""
         return f"{self.parent.manifest.name}-{self.method}"
 
 
 @dataclass(frozen=True)
 class ParentComparison:
-    """Comparison of the new model with its parent. images: number of images compared.
+    """Comparison of the new model with its parent on images."""
 
-    right, parent_right: accuracy from 0 to 1, None without labels. agreement: share of equal answers, None without
-    images.
-    """
-
-    images: int
-    right: float | None
+    images: int  # their number
+    right: float | None  # accuracy from 0 to 1, None without labels
     parent_right: float | None
-    agreement: float | None
+    agreement: float | None  # share of equal answers, None without images
     latency_ms: float
     parent_latency_ms: float
     file_bytes: int
@@ -86,7 +78,7 @@ class ParentComparison:
 
 
 def check_method(family: Family, parent: Model, method: str) -> None:
-    """Raise CalibrationError if the method cannot be used for this model, or if its result exists already."""
+    """Raise CalibrationError if the method cannot be used for `parent`, or if the family has its result already."""
     name = f"{parent.manifest.name}-{method}"
     if not is_plain(name):
         raise CalibrationError(f"{name} cannot be a name: {RULE}; add {parent.manifest.name} under a shorter one")
@@ -105,7 +97,7 @@ def check_method(family: Family, parent: Model, method: str) -> None:
 
 
 def check_images(method: str, count: int) -> None:
-    """Raise CalibrationError if there are too few images for the method."""
+    """Raise CalibrationError if the method needs more than `count` images. fp16 works without any."""
     if count < FEWEST_IMAGES and (method != "fp16" or count):
         labelled = "labelled " if method in TRAINED else ""
         raise CalibrationError(
@@ -114,90 +106,93 @@ def check_images(method: str, count: int) -> None:
         )
 
 
-def make(order: Order, target: Path, tell: Tell) -> tuple[Model, ParentComparison]:
-    """Make the model, compare it with its parent, and add it to the folder `target`.
+def make_model(job: OptimizeJob, target: Path, report: Reporter) -> tuple[Model, ParentComparison]:
+    """Make the model, compare it with its parent, and add it to `target`, the folder of a family's models.
 
     Call `check_method` and `check_images` first. Raises CalibrationError, ManifestError or EngineFailedError; then
     nothing is added.
     """
-    learn, held = _parted(order, tell)
-    check_images(order.method, len(learn) + len(held))  # these can be read
-    parent, parent_manifest = order.parent, order.parent.manifest
-    graph = for_size(read_model(parent.path), parent_manifest.input.height_px, parent_manifest.input.width_px)
-    content, words = _content(order, graph, [path for path, _ in learn], tell)
+    train_images, test_images = _split_images(job, report)
+    check_images(job.method, len(train_images) + len(test_images))  # these can be read
+    parent, parent_manifest = job.parent, job.parent.manifest
+    graph = with_fixed_size(read_model(parent.path), parent_manifest.input.height_px, parent_manifest.input.width_px)
+    content, description = _make_content(job, graph, [path for path, _ in train_images], report)
     sha256 = hashlib.sha256(content).hexdigest()
     with working_folder(target) as work:
         file = work / "model.onnx"
         file.write_bytes(content)
-        theirs = parent.weights(len(order.family.labels.wnids))
-        weights = Weights(order.name, file, sha256, theirs.height_px, theirs.width_px, theirs.classes, theirs.head)
-        tried, before = (try_run(one.backbone, order.threads) for one in (weights, theirs))
-        compared = _compared(order, held, weights, theirs, tell)
+        parent_weights = parent.weights(len(job.family.labels.wnids))
+        weights = replace(parent_weights, name=job.name, path=file, sha256=sha256)
+        trial, parent_trial = (try_run(model.backbone, job.threads) for model in (weights, parent_weights))
+        answers_compared = _compare_answers(job, test_images, weights, parent_weights, report)
         comparison = ParentComparison(
-            *compared, tried.latency_ms, before.latency_ms, len(content), parent.path.stat().st_size
+            *answers_compared, trial.latency_ms, parent_trial.latency_ms, len(content), parent.path.stat().st_size
         )
-        timed = replace(tried, latency_ms=parent_manifest.cost_ms * tried.latency_ms / before.latency_ms)
-        count = count_weights(model_in(content, order.name)) if order.method in TRAINED else parent_manifest.parameters
-        labels = order.family.labels
-        manifest = derived_manifest(parent_manifest, order.name, sha256, labels, timed, count, words)
+        scaled_trial = replace(trial, latency_ms=parent_manifest.cost_ms * trial.latency_ms / parent_trial.latency_ms)
+        count = count_weights(model_in(content, job.name)) if job.method in TRAINED else parent_manifest.parameters
+        labels = job.family.labels
+        manifest = derived_manifest(parent_manifest, job.name, sha256, labels, scaled_trial, count, description)
         return place_model(work, file, labels, manifest, others=parent.others()), comparison
 
 
-def _parted(order: Order, tell: Tell) -> tuple[list[Labelled], list[Labelled]]:
-    """Return the readable images for training and those for comparing; near-duplicates stay together."""
-    paths = [path for path, _ in order.images]
-    hashes = read_images(paths, order.limits, HASHED_PX, lambda _, decoded: perceptual_hash(decoded.bgr), tell)
-    shown = [(one, near) for one, near in zip(order.images, hashes, strict=True) if not isinstance(near, LeftOut)]
-    if not shown:
+def _split_images(job: OptimizeJob, report: Reporter) -> tuple[list[LabelledPath], list[LabelledPath]]:
+    """Return the readable images for training, and those for comparing; near-duplicates are in the same list."""
+    paths = [path for path, _ in job.images]
+    hashes = read_images(paths, job.limits, HASHED_PX, lambda _, decoded: perceptual_hash(decoded.bgr), report)
+    readable = [(one, near) for one, near in zip(job.images, hashes, strict=True) if not isinstance(near, LeftOut)]
+    if not readable:
         return [], []
-    folds = assign_folds(groups(np.array([near for _, near in shown], np.int64)), PARTS, SEED)
-    learn = [one for (one, _), fold in zip(shown, folds, strict=True) if fold]
-    return learn, [one for (one, _), fold in zip(shown, folds, strict=True) if not fold]
+    folds = assign_folds(groups(np.array([near for _, near in readable], np.int64)), PARTS, SEED)
+    train_images = [one for (one, _), fold in zip(readable, folds, strict=True) if fold]
+    return train_images, [one for (one, _), fold in zip(readable, folds, strict=True) if not fold]
 
 
-def _content(order: Order, graph: ModelProto, learn: Sequence[Path], tell: Tell) -> tuple[bytes, str]:
-    """Return the content of the new model's file, and a description of how it was made."""
-    spec, method = order.parent.manifest.input, order.method
+def _make_content(job: OptimizeJob, graph: ModelProto, paths: Sequence[Path], report: Reporter) -> tuple[bytes, str]:
+    """Return the new model as an ONNX file's bytes, and how it was made, in words. paths: of images to train on."""
+    spec, method = job.parent.manifest.input, job.method
     if method == "fp16":
         return compress.fp16(graph).SerializeToString(), "16-bit numbers"
-    most = compress.MOST_SHOWN if method == "int8" else None
-    levels, _ = pixels(learn[:most], spec, order.limits, order.family.decode_px, tell)
+    most_images = compress.MOST_SHOWN if method == "int8" else None
+    levels, _ = read_pixels(paths[:most_images], spec, job.limits, job.family.decode_px, report)
     if method == "int8":
-        made = compress.int8(graph, normalised(levels, spec), symmetric=order.symmetric)
-        return made.SerializeToString(), f"8-bit numbers, ranges of {len(levels)} images"
-    from jetsel.train.optimize.distil import Lesson
-    from jetsel.train.optimize.steps import CHANGES, Reduction, network_of, train_reduced
+        quantised = compress.int8(graph, normalised(levels, spec), symmetric=job.symmetric)
+        return quantised.SerializeToString(), f"8-bit numbers, ranges of {len(levels)} images"
+    from jetsel.train.optimize.distil import DistillationPlan
+    from jetsel.train.optimize.steps import CHANGES, Reduction, to_torch, train_reduced
 
-    name = order.parent.manifest.name
-    lesson = Lesson(levels, spec, network_of(graph, name), EPOCHS, order.most_s, SEED)
-    order.work.mkdir(parents=True, exist_ok=True)
-    return train_reduced(graph, name, Reduction(method, SHARE, CHANGES[method]), lesson, order.work, tell)
+    name = job.parent.manifest.name
+    lesson = DistillationPlan(levels, spec, to_torch(graph, name), EPOCHS, job.most_s, SEED)
+    job.work.mkdir(parents=True, exist_ok=True)
+    return train_reduced(graph, name, Reduction(method, SHARE, CHANGES[method]), lesson, job.work, report)
 
 
-def _compared(
-    order: Order, held: Sequence[Labelled], weights: Weights, theirs: Weights, tell: Tell
+def _compare_answers(
+    job: OptimizeJob, test_images: Sequence[LabelledPath], weights: Weights, parent_weights: Weights, report: Reporter
 ) -> tuple[int, float | None, float | None, float | None]:
-    """Return the number of images compared, the accuracies of new model and parent, and their agreement."""
-    if not held:
+    """Run both models; return the number of images, accuracy of new model and parent, and their agreement, 0 to 1.
+
+    Accuracies are None without labels, the agreement without images. Raises CalibrationError if they hardly agree.
+    """
+    if not test_images:
         return 0, None, None, None
-    spec = order.parent.manifest.input
-    levels, rows = pixels([path for path, _ in held], spec, order.limits, order.family.decode_px, tell)
-    shown = normalised(levels, spec)
-    answers, before = (_answers(one, shown) for one in (weights, theirs))
-    agreement = float((answers == before).mean())
+    spec = job.parent.manifest.input
+    levels, rows = read_pixels([path for path, _ in test_images], spec, job.limits, job.family.decode_px, report)
+    inputs = normalised(levels, spec)
+    answers, parent_answers = (_answers(model, inputs) for model in (weights, parent_weights))
+    agreement = float((answers == parent_answers).mean())
     if agreement < LEAST_AGREEMENT:
         raise CalibrationError(
-            f"{order.name} agrees on {100 * agreement:.0f} % of the images with {theirs.name}, and "
+            f"{job.name} agrees on {100 * agreement:.0f} % of the images with {parent_weights.name}, and "
             f"{100 * LEAST_AGREEMENT:.0f} % is the minimum: use more images, or another method"
         )
-    classes = [held[row][1] for row in rows]
+    classes = [test_images[row][1] for row in rows]
     if any(number is None for number in classes):
         return len(rows), None, None, agreement
-    truth = np.array(classes)
-    return len(rows), float((answers == truth).mean()), float((before == truth).mean()), agreement
+    true_classes = np.array(classes)
+    return len(rows), float((answers == true_classes).mean()), float((parent_answers == true_classes).mean()), agreement
 
 
-def _answers(weights: Weights, shown: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the class that a model answers for each image, (n,)."""
+def _answers(weights: Weights, inputs: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the class that a model answers for each of its inputs (n, 3, height, width), (n,)."""
     engine = with_head(OnnxEngine(weights.name, weights.path, concurrency=1, threads=0), weights)
-    return np.array([engine.infer(one[None]).logits[0].argmax() for one in shown], np.int64)
+    return np.array([engine.infer(image[None]).logits[0].argmax() for image in inputs], np.int64)

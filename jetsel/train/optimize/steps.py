@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from jetsel.base.errors import CalibrationError, pip_install
-from jetsel.train.images import Tell
-from jetsel.train.optimize.activations import PrunableNetwork, operations, prune
-from jetsel.train.optimize.compress import for_size
-from jetsel.train.optimize.distil import Lesson, distil, loss_of, training_device, view
+from jetsel.train.images import Reporter
+from jetsel.train.optimize.activations import PrunableNetwork, count_operations, prune
+from jetsel.train.optimize.compress import with_fixed_size
+from jetsel.train.optimize.distil import DistillationPlan, distil, distillation_loss, random_crops, training_device
 from jetsel.train.optimize.factorise import low_rank, one_d
 from jetsel.zoo.classifier import LOGITS
 from jetsel.zoo.export import export
@@ -33,10 +33,10 @@ CYCLE_BATCH = 128
 COUNTED = 512  # images on which activations are counted
 
 
-def network_of(model: ModelProto, name: str) -> nn.Module:
+def to_torch(model: ModelProto, name: str) -> nn.Module:
     """Return the model as a torch network: normalised images (n, 3, height, width) float32 -> logits (n, classes).
 
-    model: with a fixed size, see `compress.for_size`. Raises CalibrationError if it cannot be converted.
+    model: from `compress.with_fixed_size`. Raises CalibrationError if it cannot be converted.
     """
     try:
         from onnx2torch import convert
@@ -44,12 +44,12 @@ def network_of(model: ModelProto, name: str) -> nn.Module:
         raise CalibrationError(
             f"torchvision does not match this torch ({error}): install matching builds of both, {pip_install('export')}"
         ) from error
-    alone = onnx.ModelProto()
-    alone.CopyFrom(model)
-    for output in [output for output in alone.graph.output if output.name != LOGITS]:
-        alone.graph.output.remove(output)
+    logits_only = onnx.ModelProto()
+    logits_only.CopyFrom(model)
+    for output in [output for output in logits_only.graph.output if output.name != LOGITS]:
+        logits_only.graph.output.remove(output)
     try:
-        net: nn.Module = convert(alone)
+        net: nn.Module = convert(logits_only)
     except (NotImplementedError, KeyError, ValueError) as error:
         raise CalibrationError(f"{name} cannot be converted to a torch model: {error}; {FILE_ALONE}") from error
     return net.requires_grad_(True).eval()
@@ -65,104 +65,108 @@ def last_layer(net: nn.Module) -> nn.Linear:
     return layers[-1]
 
 
-Change = Callable[[nn.Module, float, Lesson, Tell], int]
-"""Makes a network cheaper in place, down to a share of its operations, and returns the number of changed parts."""
+Change = Callable[[nn.Module, float, DistillationPlan, Reporter], int]
+"""Makes a network cheaper in place, down to a share of its operations, and returns the number of changed layers or
+channels. Arguments: network, share, plan for its training, receiver of progress."""
 
 
-def pruned(net: nn.Module, share: float, lesson: Lesson, tell: Tell) -> int:
-    """Prune channels by their activations. See Change."""
-    went = prune(prunable(net, lesson), training(lesson, tell), share)
+def prune_channels(net: nn.Module, share: float, plan: DistillationPlan, report: Reporter) -> int:
+    """Prune channels that are seldom active, as a Change; return the number of removed channels."""
+    removed = prune(make_prunable(net, plan), pruning_trainer(plan, report), share)
     net.cpu()
-    return went
+    return removed
 
 
-def prunable(net: nn.Module, lesson: Lesson) -> PrunableNetwork:
+def make_prunable(net: nn.Module, plan: DistillationPlan) -> PrunableNetwork:
     """Move a network to the device to train on, and return it with images on which its activations are counted."""
-    example = torch.zeros(2, 3, lesson.spec.height_px, lesson.spec.width_px)
-    drawn: NDArray[np.int64] = np.random.default_rng(lesson.seed).permutation(len(lesson.levels))[:COUNTED]
+    example = torch.zeros(2, 3, plan.spec.height_px, plan.spec.width_px)
+    drawn: NDArray[np.int64] = np.random.default_rng(plan.seed).permutation(len(plan.levels))[:COUNTED]
     batches = torch.from_numpy(drawn).split(CYCLE_BATCH)
-    shown = [view(lesson, rows, torch.Generator().manual_seed(lesson.seed)) for rows in batches]
+    shown = [random_crops(plan, rows, torch.Generator().manual_seed(plan.seed)) for rows in batches]
     return PrunableNetwork(net.to(training_device()), example, shown, (last_layer(net),))
 
 
-def factorised(net: nn.Module, share: float, _lesson: Lesson, _tell: Tell) -> int:
-    """Factorise dense layers and 1 x 1 convolutions by low rank, larger kernels into two one-dimensional ones.
-
-    See Change.
-    """
+def factorise_layers(net: nn.Module, share: float, _plan: DistillationPlan, _report: Reporter) -> int:
+    """Split each layer into two cheaper ones, as a Change; return the number of replaced layers."""
     return low_rank(net, share) + one_d(net, share)
 
 
-CHANGES: Mapping[str, Change] = {"prune": pruned, "factorise": factorised}
+CHANGES: Mapping[str, Change] = {"prune": prune_channels, "factorise": factorise_layers}
 """Method of `jetsel models optimize` -> its change."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """A method that makes a network cheaper. share: of the multiply-accumulates that stays."""
+    """How to make a network cheaper."""
 
-    method: str
-    share: float
+    method: str  # its name, a key of CHANGES
+    share: float  # of the multiply-accumulates that is to stay
     change: Change
 
 
 def train_reduced(
-    parent: ModelProto, name: str, reduction: Reduction, lesson: Lesson, folder: Path, tell: Tell
+    parent: ModelProto, name: str, reduction: Reduction, plan: DistillationPlan, folder: Path, report: Reporter
 ) -> tuple[bytes, str]:
-    """Return the ONNX file that a method makes from `parent`, a graph with a fixed size, and words on its training.
+    """Make `parent`, from `compress.with_fixed_size`, cheaper, and fine-tune it.
 
-    folder: for finished steps. Raises CalibrationError if the method does not work for this network.
+    Return the new ONNX file's bytes, and how it was made, in words. folder: keeps finished steps, from which a later
+    call resumes. Raises CalibrationError if the method does not work for this network.
     """
     method = reduction.method
     path = folder / f"{method}-{100 * reduction.share:.0f}"
     start, checkpoint, target = (path.with_suffix(suffix) for suffix in (".start.onnx", ".pt", ".onnx"))
     try:
         if not start.exists():
-            net = network_of(parent, name)
-            if not reduction.change(net, reduction.share, lesson, tell):
+            net = to_torch(parent, name)
+            if not reduction.change(net, reduction.share, plan, report):
                 raise CalibrationError(f"{name} has no layer that {method} makes cheaper: use another method")
-            write(net, lesson, start)
-        spec = lesson.spec
-        net = network_of(for_size(onnx.load(start), spec.height_px, spec.width_px), name)
+            export_atomically(net, plan, start)
+        spec = plan.spec
+        net = to_torch(with_fixed_size(onnx.load(start), spec.height_px, spec.width_px), name)
         example = torch.zeros(1, 3, spec.height_px, spec.width_px)
-        left = operations(net, example) / operations(lesson.teacher, example)
-        if left > (1 + reduction.share) / 2:  # before time goes to training
+        ratio = count_operations(net, example) / count_operations(plan.teacher, example)
+        if ratio > (1 + reduction.share) / 2:  # before time goes to training
             raise CalibrationError(
-                f"{method} leaves {100 * left:.0f} % of the multiply-accumulates, but {100 * reduction.share:.0f} % "
+                f"{method} leaves {100 * ratio:.0f} % of the multiply-accumulates, but {100 * reduction.share:.0f} % "
                 "were requested: most of them are in layers that it does not change; use another method"
             )
-        done = distil(net, lesson, checkpoint, tell)
-        write(net, lesson, target)
+        progress = distil(net, plan, checkpoint, report)
+        export_atomically(net, plan, target)
     except RuntimeError as error:  # from torch: pruning breaks reshapes and slices of fixed sizes
         fault = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CalibrationError(f"torch cannot make this model: {fault}; use another method, or {FILE_ALONE}") from error
     return target.read_bytes(), (
-        f"{method}, {100 * left:.0f} % of the multiply-accumulates; {done.epochs} epochs of distillation on "
-        f"{len(lesson.levels)} images in {done.seconds / 60:.1f} min, seed {lesson.seed}"
+        f"{method}, {100 * ratio:.0f} % of the multiply-accumulates; {progress.epochs} epochs of distillation on "
+        f"{len(plan.levels)} images in {progress.seconds / 60:.1f} min, seed {plan.seed}"
     )
 
 
-def write(net: nn.Module, lesson: Lesson, path: Path) -> None:
-    """Export the network to `path` atomically."""
+def export_atomically(net: nn.Module, plan: DistillationPlan, path: Path) -> None:
+    """Export the network to `path` as ONNX; the file appears when it is complete."""
     part = path.with_suffix(".part")
-    export(net, part, lesson.spec.height_px, lesson.spec.width_px)
+    export(net, part, plan.spec.height_px, plan.spec.width_px)
     part.rename(path)
 
 
-def training(lesson: Lesson, tell: Tell) -> Callable[..., None]:
-    """Return a function that trains a network between two rounds of pruning, by its teacher and any penalty."""
+def pruning_trainer(plan: DistillationPlan, report: Reporter) -> Callable[..., None]:
+    """Return a function that fine-tunes a network between two rounds of pruning, in CYCLE_STEPS batches.
+
+    Its second argument returns a penalty, added to the loss.
+    """
     rounds = count()
 
     def train(net: nn.Module, penalty: Callable[[nn.Module], Tensor | float] = lambda _: 0.0) -> None:
         number = next(rounds)
-        lesson.teacher.to(training_device())
-        draw = torch.Generator().manual_seed(lesson.seed * 1_000 + 500 + number)
+        plan.teacher.to(training_device())
+        draw = torch.Generator().manual_seed(plan.seed * 1_000 + 500 + number)
         optimiser = torch.optim.AdamW(net.parameters(), lr=CYCLE_RATE)
         net.train()
         for step in range(CYCLE_STEPS):
-            tell(f"pruning, round {number + 1}", step, CYCLE_STEPS)
-            rows = torch.randint(len(lesson.levels), (CYCLE_BATCH,), generator=draw)
-            loss = loss_of(net, lesson.teacher, view(lesson, rows, draw).to(training_device())) + penalty(net)
+            report(f"pruning, round {number + 1}", step, CYCLE_STEPS)
+            rows = torch.randint(len(plan.levels), (CYCLE_BATCH,), generator=draw)
+            loss = distillation_loss(net, plan.teacher, random_crops(plan, rows, draw).to(training_device())) + penalty(
+                net
+            )
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()

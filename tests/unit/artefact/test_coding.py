@@ -157,7 +157,7 @@ def whole() -> Recording:
 
 def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, tmp_path: Path) -> None:
     temperatures = fit_temperatures(whole)
-    (tmp_path / ANSWERS).write_bytes(whole.condensed(temperatures))
+    (tmp_path / ANSWERS).write_bytes(whole.condense_answers(temperatures))
     assert (tmp_path / ANSWERS).stat().st_size < whole.logits.nbytes / 5
     found = Recording.of_answers(read_condensed(tmp_path, {"small": 2.0, "large": 3.0}), 64)
     assert (found.models, found.costs_ms, found.is_scaled) == (MODELS, {"small": 2.0, "large": 3.0}, True)
@@ -173,6 +173,6 @@ def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, t
 def test_what_is_missing_or_damaged_is_said(whole: Recording, tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match=r"answers.npz: cannot be read: .*; install jetsel again"):
         read_condensed(tmp_path, {"small": 1.0})
-    (tmp_path / ANSWERS).write_bytes(whole.condensed(fit_temperatures(whole))[:-9])
+    (tmp_path / ANSWERS).write_bytes(whole.condense_answers(fit_temperatures(whole))[:-9])
     with pytest.raises(CalibrationError, match="install jetsel again"):
         read_condensed(tmp_path, {"small": 1.0})

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jetsel.base.config import Config, Power
-from jetsel.calibrate.install import machine_of, recording_path
+from jetsel.calibrate.install import machine_facts, recording_path
 from jetsel.calibrate.record.conditions import gather
 from jetsel.power.idle import IdlePower, save_idle
 from jetsel.power.machine import Machine, comparable_facts
@@ -35,15 +35,15 @@ def test_the_board_is_kept_where_times_were_measured_on_it_as_it_is_now(tmp_path
     measured = gather(power.sysfs).described()
     facts = Machine(power.sysfs).facts()
     assert facts.power_mode.value is not None
-    assert machine_of(power, measured) == comparable_facts(facts)
+    assert machine_facts(power, measured) == comparable_facts(facts)
 
 
 def test_nothing_is_kept_where_times_come_from_another_board_or_power_mode(tmp_path: Path) -> None:
     power = Power(sysfs=str(tx2(tmp_path)))
     measured = gather(power.sysfs).described()
-    assert machine_of(power, {}) == {}
+    assert machine_facts(power, {}) == {}
     for what in ("board", "power mode", "CPU clock"):
-        assert machine_of(power, measured | {what: "another"}) == {}
+        assert machine_facts(power, measured | {what: "another"}) == {}
 
 
 def test_a_family_with_larger_inputs_gets_a_recording_of_its_own(tmp_path: Path) -> None:

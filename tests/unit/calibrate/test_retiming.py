@@ -24,7 +24,7 @@ def shipped(tmp_path: Path) -> Shipped:
     shutil.copytree(STARTER / "calibration", tmp_path / "calibration")
     found = read(tmp_path / "calibration")
     recording = answered(tuple(found.identities))
-    (tmp_path / "calibration" / ANSWERS).write_bytes(recording.condensed(found.temperatures))
+    (tmp_path / "calibration" / ANSWERS).write_bytes(recording.condense_answers(found.temperatures))
     return found, tmp_path / "calibration"
 
 
@@ -61,7 +61,7 @@ def test_models_that_only_its_answers_know_take_the_place_of_its_own(shipped: Sh
     before, folder = shipped
     recording = answered(tuple(before.identities))
     others = {name: before.identities[name] for name in ("xs", "s")}
-    (folder / ANSWERS).write_bytes(recording.condensed(before.temperatures, others))
+    (folder / ANSWERS).write_bytes(recording.condense_answers(before.temperatures, others))
     identities = {name: identity for name, identity in before.identities.items() if name not in others}
     known = structs.replace(before, identities=identities)
     family, models = served("xs", "s")

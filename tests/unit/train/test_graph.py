@@ -6,7 +6,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import ManifestError
-from jetsel.train.optimize.compress import for_size
+from jetsel.train.optimize.compress import with_fixed_size
 
 DRAW = np.random.default_rng(4)
 
@@ -37,7 +37,7 @@ def same_padded(auto_pad: str, stride: int) -> ModelProto:
 def test_padding_becomes_numbers_and_weights_float32(auto_pad: str, stride: int, side: int) -> None:
     model = same_padded(auto_pad, stride)
     batch = DRAW.normal(size=(2, 3, side, side)).astype(np.float32)
-    plain = for_size(model, side, side)
+    plain = with_fixed_size(model, side, side)
     assert [node.op_type for node in plain.graph.node] == ["Conv", "ReduceMean"]
     assert "auto_pad" not in {attribute.name for attribute in plain.graph.node[0].attribute}
     np.testing.assert_allclose(answers(plain, batch), answers(model, batch), atol=1e-5)
@@ -53,6 +53,6 @@ def test_a_size_at_which_it_does_not_work_is_named() -> None:
     gives = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 5])
     graph = helper.make_graph(nodes, "dense", [takes], [gives], [weights])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    for_size(model, 8, 8)
+    with_fixed_size(model, 8, 8)
     with pytest.raises(ManifestError, match="does not work at 6 x 4 px"):
-        for_size(model, 4, 6)
+        with_fixed_size(model, 4, 6)

@@ -10,8 +10,8 @@ import pytest
 
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.train.heads import Embedded, _held_out, train
-from jetsel.train.optimize.making import Order, _parted
+from jetsel.train.heads import Embedded, _choose_held_out, train_heads
+from jetsel.train.optimize.making import OptimizeJob, _split_images
 from jetsel.zoo import STARTER, scan
 
 WIDTH = 16
@@ -29,7 +29,7 @@ def seen(classes: int, each: int, apart: float = 4.0) -> Embedded:
 @pytest.mark.parametrize("classes", [2, 5])
 def test_a_head_answers_by_what_the_embedding_tells(classes: int) -> None:
     shown = seen(classes, 20)
-    found = train(shown, [f"class {number}" for number in range(classes)], lambda *_: None)
+    found = train_heads(shown, [f"class {number}" for number in range(classes)], lambda *_: None)
     head = found["small"].head
     logits = shown.embeddings["small"] @ head.weights + head.bias
     assert logits.shape == (20 * classes, classes)
@@ -41,7 +41,7 @@ def test_a_head_answers_by_what_the_embedding_tells(classes: int) -> None:
 
 def test_images_that_are_nearly_the_same_are_held_out_together_and_of_each_class_a_fifth() -> None:
     groups = np.repeat(np.arange(20), 10)  # ten clips of each class
-    held = _held_out(Embedded({}, groups % 2, groups, (), ()), ["even", "odd"])
+    held = _choose_held_out(Embedded({}, groups % 2, groups, (), ()), ["even", "odd"])
     assert not isinstance(held, str)
     assert set(groups[held].tolist()).isdisjoint(groups[~held].tolist())
     assert [int(held[groups % 2 == number].sum()) for number in (0, 1)] == [20, 20]
@@ -55,7 +55,7 @@ def test_images_that_are_nearly_the_same_are_held_out_together_and_of_each_class
     ],
 )
 def test_too_few_distinct_images_give_the_reason_and_no_accuracy(groups: list[int], words: str) -> None:
-    found = train(replace(seen(2, 8), groups=np.array(groups)), ["cat", "dog"], lambda *_: None)
+    found = train_heads(replace(seen(2, 8), groups=np.array(groups)), ["cat", "dog"], lambda *_: None)
     assert re.match(words, str(found["small"].accuracy))
 
 
@@ -68,7 +68,7 @@ def test_too_few_distinct_images_give_the_reason_and_no_accuracy(groups: list[in
 )
 def test_too_few_photographs_are_refused(shown: Embedded, names: list[str], said: str) -> None:
     with pytest.raises(CalibrationError, match=said):
-        train(shown, names, lambda *_: None)
+        train_heads(shown, names, lambda *_: None)
 
 
 FAMILY = scan([STARTER]).families["starter"]
@@ -85,7 +85,7 @@ def test_near_duplicates_and_files_that_cannot_be_read_are_on_no_two_sides(tmp_p
     paths[-1].write_bytes(b"no image")
     limits = image.Limits(max_bytes=1_000_000, max_pixels=1_000_000)
     images = [(path, 0) for path in paths]
-    order = Order(FAMILY.models[0], FAMILY, "int8", images, limits, 1, False, 1.0, tmp_path)
-    learn, held = ([path.name for path, _ in part] for part in _parted(order, lambda *_: None))
+    order = OptimizeJob(FAMILY.models[0], FAMILY, "int8", images, limits, 1, False, 1.0, tmp_path)
+    learn, held = ([path.name for path, _ in part] for part in _split_images(order, lambda *_: None))
     assert (len(learn), len(held)) == (30, 15)
     assert {name[0] for name in learn}.isdisjoint({name[0] for name in held})

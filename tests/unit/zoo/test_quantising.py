@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from jetsel.base.errors import CalibrationError
-from jetsel.train.optimize.compress import for_size, int8
+from jetsel.train.optimize.compress import int8, with_fixed_size
 from jetsel.zoo import STARTER
 from jetsel.zoo.efficientnet_lite import graph_of
 from jetsel.zoo.onnx_model import read_model
@@ -21,7 +21,7 @@ SHOWN = np.random.default_rng(5).normal(size=(16, 3, 64, 64)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def graph() -> ModelProto:
-    return for_size(read_model(STARTER / "s.onnx"), 64, 64)
+    return with_fixed_size(read_model(STARTER / "s.onnx"), 64, 64)
 
 
 def values(model: ModelProto, names: list[str]) -> list[NDArray[np.float32]]:

@@ -37,14 +37,16 @@ class Canary:
 
     def photographs(self, family: str, labels: Labels, most: int) -> list[Labelled]:
         """Return at most `most` images of one family, evenly drawn. Unlabelled images only measure time."""
-        from jetsel.calibrate.record.photographs import find  # imported here, because most rounds need none of it
+        from jetsel.calibrate.record.photographs import (
+            find_images,  # imported here, because most rounds need none of it
+        )
 
         folder = self.folder / family
         if not folder.is_dir():
             return []
         for need_labels in (True, False):
             with suppress(CalibrationError, BadImageError):
-                images = find(folder, labels, None, need_labels=need_labels).photographs
+                images = find_images(folder, labels, None, need_labels=need_labels).photographs
                 return list(images[:: max(1, math.ceil(len(images) / most))])
         return []
 

@@ -7,7 +7,7 @@ import pytest
 
 from jetsel.addons.cameras import saver as module
 from jetsel.addons.cameras.saver import Saver
-from jetsel.calibrate.record.photographs import find
+from jetsel.calibrate.record.photographs import find_images
 from jetsel.zoo import Labels
 from tests.system.daemons import drawn
 from tests.unit.addons.cameras.answers import answer
@@ -39,7 +39,7 @@ def test_a_calibration_reads_what_is_kept_of_classes_of_any_name(tmp_path: Path)
     for name in (*names, "a\0b"):
         saver.save_if_doubtful(FRAME, answer(name, 0.1))
     labels = Labels.parse("".join(f"{name}\t{name}\n" for name in names).encode(), Path("labels.tsv"))
-    found = find(tmp_path, labels, None, need_labels=True)
+    found = find_images(tmp_path, labels, None, need_labels=True)
     assert sorted(one.class_number or 0 for one in found.photographs) == list(range(len(names)))
     assert (saver.n_saved, told) == (len(names) + 1, [])
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.jpg")} == {0o640}

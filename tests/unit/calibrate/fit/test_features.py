@@ -8,7 +8,7 @@ import pytest
 
 from jetsel import image
 from jetsel.base.errors import CalibrationError
-from jetsel.calibrate.fit.features import FeatureClock, decoded
+from jetsel.calibrate.fit.features import FeatureClock, decode_sample
 from jetsel.features import NAMES, WORKING_PX
 
 LIMITS = image.Limits(max_bytes=100_000, max_pixels=1_000_000)
@@ -26,11 +26,11 @@ def paths(tmp_path: Path) -> list[str]:
 
 
 def test_no_features_take_no_time_and_some_take_a_part_of_what_was_recorded(paths: list[str]) -> None:
-    clock = FeatureClock(decoded(paths, 64, LIMITS), WORKING_PX, LIMITS, whole_ms=3.0)
+    clock = FeatureClock(decode_sample(paths, 64, LIMITS), WORKING_PX, LIMITS, all_ms=3.0)
     assert clock(()) == 0.0
     assert 0 < clock(("avg_brightness",)) < clock(NAMES)
 
 
 def test_where_nothing_can_be_read_the_repair_is_named(paths: list[str]) -> None:
     with pytest.raises(CalibrationError, match="put the images back, or record again"):
-        decoded(paths[1:], 64, LIMITS)
+        decode_sample(paths[1:], 64, LIMITS)

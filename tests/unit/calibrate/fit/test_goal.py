@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from jetsel.calibrate.fit.goal import Goal, difference, standard_error
+from jetsel.calibrate.fit.goal import Goal, paired_difference, standard_error
 from jetsel.calibrate.record.replay import Outcomes
 
 
@@ -115,7 +115,7 @@ def test_few_images_cannot_show_that_a_point_is_as_accurate(images: int, is_take
 def test_a_difference_by_hand() -> None:
     # 1, 0, 0, -1: mean 0, deviation sqrt(2/3), error half of it.
     ours, theirs = np.array([1, 1, 0, 0], bool), np.array([0, 1, 0, 1], bool)
-    assert difference(ours, theirs) == pytest.approx((0.0, np.sqrt(2 / 3) / 2))
+    assert paired_difference(ours, theirs) == pytest.approx((0.0, np.sqrt(2 / 3) / 2))
 
 
 def test_images_of_one_group_count_as_one() -> None:

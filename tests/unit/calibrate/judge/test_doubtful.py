@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jetsel.calibrate.judge.doubtful import MOST_SHOWN, doubtful
+from jetsel.calibrate.judge.doubtful import MOST_SHOWN, find_doubtful
 from jetsel.calibrate.record.recording import Recording
 
 CLASSES, EACH, WIDTH = 4, 50, 32
@@ -34,7 +34,7 @@ def clean() -> Recording:
 
 
 def test_a_clean_set_lists_few(clean: Recording) -> None:
-    found = doubtful(clean, NAMES, TEMPERATURES)
+    found = find_doubtful(clean, NAMES, TEMPERATURES)
     assert (found.contradicted.total, found.near.total) == (0, 0)
     assert found.far.total <= 6
 
@@ -42,7 +42,7 @@ def test_a_clean_set_lists_few(clean: Recording) -> None:
 def test_a_wrong_label_is_contradicted_and_the_reason_names_what_the_models_say(clean: Recording) -> None:
     classes = clean.classes.copy()
     classes[[3, 60]] = [2, 0]
-    found = doubtful(replace(clean, classes=classes), NAMES, TEMPERATURES)
+    found = find_doubtful(replace(clean, classes=classes), NAMES, TEMPERATURES)
     assert {(one.path, one.label) for one in found.contradicted.images} == {("cat/3.jpg", "cow"), ("dog/60.jpg", "cat")}
     (reason,) = [one.why for one in found.contradicted.images if one.path == "cat/3.jpg"]
     assert "the models say cat" in reason
@@ -52,7 +52,7 @@ def test_a_copy_in_another_class_is_named_once_with_its_twin(clean: Recording) -
     assert clean.embeddings is not None
     vectors = clean.embeddings.copy()
     vectors[170] = vectors[10] * 1.01
-    found = doubtful(replace(clean, embeddings=vectors), NAMES, TEMPERATURES).near
+    found = find_doubtful(replace(clean, embeddings=vectors), NAMES, TEMPERATURES).near
     assert (found.total, found.images[0].path) == (1, "cat/10.jpg")
     assert found.images[0].why == "nearly the same as fox/170.jpg, labelled fox"
 
@@ -62,6 +62,6 @@ def test_an_image_of_something_else_is_far_and_the_most_far_stand_first(clean: R
     vectors = clean.embeddings.copy()
     vectors[120] = 0
     vectors[120, WIDTH - 1] = 5
-    found = doubtful(replace(clean, embeddings=vectors), NAMES, TEMPERATURES).far
+    found = find_doubtful(replace(clean, embeddings=vectors), NAMES, TEMPERATURES).far
     assert found.images[0].path == "cow/120.jpg"
     assert len(found.images) <= MOST_SHOWN

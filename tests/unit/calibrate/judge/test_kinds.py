@@ -5,7 +5,7 @@ import pytest
 
 from jetsel.calibrate.fit.chain import Lift, Reading
 from jetsel.calibrate.judge.findings import FittedChain, ImageKind
-from jetsel.calibrate.judge.results import kinds_found
+from jetsel.calibrate.judge.results import describe_image_kinds
 from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay
@@ -32,7 +32,7 @@ def begins_with(night: np.ndarray) -> PolicyReplay:
 
 def test_each_models_images_are_described_by_the_feature_that_tells_them_best() -> None:
     dark = np.arange(IMAGES) % 4 == 0
-    assert kinds_found(recorded(dark), begins_with(dark)) == [
+    assert describe_image_kinds(recorded(dark), begins_with(dark)) == [
         ImageKind("m", 0.75, "bright"),
         ImageKind("m-night", 0.25, "dark"),
     ]
@@ -40,7 +40,7 @@ def test_each_models_images_are_described_by_the_feature_that_tells_them_best() 
 
 @pytest.mark.parametrize("night", [np.arange(IMAGES) % 2 == 0, np.zeros(IMAGES, bool), np.arange(IMAGES) < 2])
 def test_images_that_no_feature_tells_and_all_and_few_are_no_kind(night: np.ndarray) -> None:
-    assert kinds_found(recorded(np.arange(IMAGES) % 4 == 0), begins_with(night)) == []
+    assert describe_image_kinds(recorded(np.arange(IMAGES) % 4 == 0), begins_with(night)) == []
 
 
 def test_the_report_says_which_kinds_were_found() -> None:

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 from numpy.typing import NDArray
 
-from jetsel.calibrate.binomial import tail
+from jetsel.calibrate.binomial import binomial_tail
 from jetsel.calibrate.judge.learn_then_test import (
     DELTA,
-    LOST,
+    MOST_ANSWERS_LOST,
     early_threshold,
-    fewest,
+    fewest_answers,
     images_needed,
     safe_threshold,
 )
@@ -60,10 +60,10 @@ def test_a_promise_answers_nearly_what_the_true_curve_allows() -> None:
 
 
 def test_the_tail_is_that_of_the_binomial_distribution() -> None:
-    assert tail(0, 45, 0.05) == pytest.approx(0.95**45)
-    assert tail(1, 3, 0.5) == pytest.approx(0.5)
-    assert tail(3, 3, 0.1) == 1.0
-    assert fewest(0, 0.05) == 45, "0.95 ** 44 is above a tenth still"
+    assert binomial_tail(0, 45, 0.05) == pytest.approx(0.95**45)
+    assert binomial_tail(1, 3, 0.5) == pytest.approx(0.5)
+    assert binomial_tail(3, 3, 0.1) == 1.0
+    assert fewest_answers(0, 0.05) == 45, "0.95 ** 44 is above a tenth still"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_is_promised_was_so_on_the_images_themselves(n: int, level: float, 
     threshold = safe_threshold(scores, wrong, level)
     if threshold is not None:
         answered = scores >= threshold
-        assert answered.sum() >= fewest(0, level)
+        assert answered.sum() >= fewest_answers(0, level)
         assert wrong[answered].mean() <= level
 
 
@@ -108,7 +108,7 @@ def test_early_refusal_costs_few_answers_and_looks_at_no_label() -> None:
     limit = early_threshold(first, final, 0.5)
     assert limit is not None
     given_up = (first < limit) & (final >= 0.5)
-    assert 0 < given_up.sum() <= LOST * (final >= 0.5).sum()
+    assert 0 < given_up.sum() <= MOST_ANSWERS_LOST * (final >= 0.5).sum()
     assert (first < limit)[200:].mean() > 0.3
     all_of_them = early_threshold(np.array([np.nan, np.nan, 1.0, 2.0]), np.array([9.0, 8.0, 3.0, 2.0]), 5.0)
     assert all_of_them is not None

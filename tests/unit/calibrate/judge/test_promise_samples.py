@@ -6,14 +6,14 @@ from numpy.typing import NDArray
 
 from jetsel.artefact.promise import Promise, Promises
 from jetsel.calibrate.judge.evaluating import check_promises
-from jetsel.calibrate.judge.learn_then_test import DELTA, fewest, safe_threshold
-from jetsel.calibrate.judge.promises import Split, aiming_unknown, promises_by_policy, promises_of
+from jetsel.calibrate.judge.learn_then_test import DELTA, fewest_answers, safe_threshold
+from jetsel.calibrate.judge.promises import Split, promises_by_policy, promises_of, tuning_unknown
 from jetsel.calibrate.record.replay import PolicyReplay, Scores, replay_all
 from jetsel.policies.single import Single
 from tests.unit.calibrate.judge.test_learn_then_test import drawn_policies, true_share_wrong
 from tests.unit.calibrate.recorded import of_two_classes
 
-NEEDED = fewest(0, 0.01)  # right answers that promise 1 %
+NEEDED = fewest_answers(0, 0.01)  # right answers that promise 1 %
 DRAWS = 500
 
 
@@ -64,7 +64,7 @@ def test_early_refusal_is_aimed_by_the_aiming_images_alone() -> None:
         return {one.early for one in promises_of(answers, wrong, split).kept}
 
     assert any(limit is not None for one in early(wrong) for limit in one)
-    assert early(wrong & split.aiming) >= early(wrong), "those that test may be right as well"
+    assert early(wrong & split.tuning) >= early(wrong), "those that test may be right as well"
     assert not early(wrong & split.testing) & early(wrong), "those that aim may not"
 
 
@@ -76,7 +76,7 @@ def test_with_unknown_images_the_stricter_of_both_thresholds_is_promised() -> No
     both = promises_of(known, right(400), split, run(np.full(400, 2.0))).kept
     assert {one.threshold for one in both} == {2.01}
     assert {one.unknown_refused for one in both} == {1.0}
-    surer = run(np.where(aiming_unknown(400), 9.0, 2.0))
+    surer = run(np.where(tuning_unknown(400), 9.0, 2.0))
     kept = promises_of(known, right(400), split, surer).kept
     assert {one.threshold for one in kept} == {2.01}, "those that aim do not test"
     assert {one.unknown_refused for one in kept} == {1.0}

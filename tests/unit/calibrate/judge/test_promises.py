@@ -8,7 +8,7 @@ import pytest
 from jetsel.artefact.coding import read, save
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.calibrating import Calibrated, calibrate
-from jetsel.calibrate.judge.promises import aligned, answered_under
+from jetsel.calibrate.judge.promises import align_unknown, answered_under
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
 from jetsel.policies.registry import catalogue
@@ -90,12 +90,12 @@ def test_what_a_family_is_to_promise_must_be_possible() -> None:
 def test_unknown_images_follow_the_order_of_the_models() -> None:
     known = drawn(20).recording
     turned = replace(strange(), models=("l", "s", "m"), logits=strange().logits[[2, 0, 1]])
-    assert (aligned(turned, known).logits == strange().logits).all()
-    assert aligned(turned, known).embeddings is None, "they are those of another model"
+    assert (align_unknown(turned, known).logits == strange().logits).all()
+    assert align_unknown(turned, known).embeddings is None, "they are those of another model"
     twice = replace(strange(4), groups=np.array([0, 1, 1, 0]))
-    assert len(aligned(twice, known).classes) == 2, "of near-duplicates the first"
+    assert len(align_unknown(twice, known).classes) == 2, "of near-duplicates the first"
     with pytest.raises(CalibrationError, match="m did not run on these images"):
-        aligned(replace(turned, models=("l", "s"), logits=turned.logits[:2]), known)
+        align_unknown(replace(turned, models=("l", "s"), logits=turned.logits[:2]), known)
 
 
 def test_without_labels_nothing_is_promised() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jetsel.calibrate.judge.findings import ClassFinding
-from jetsel.calibrate.judge.results import Judge, classes_of, differing
+from jetsel.calibrate.judge.results import Judge, class_findings, find_differing
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay
 from tests.unit.calibrate.recorded import COSTS_MS, ENERGIES, of_two_classes
@@ -122,17 +122,17 @@ def recording(due: list[int], paths: tuple[str, ...]) -> Recording:
 
 def test_classes_stand_with_the_worst_first() -> None:
     due, answered = np.array([0, 0, 1, 1]), np.array([0, 2, -1, 2])
-    assert classes_of(due, answered, NAMES) == [
+    assert class_findings(due, answered, NAMES) == [
         ClassFinding("dog", 2, 0.0, {"refused": 1, "fox": 1}),
         ClassFinding("cat", 2, 0.5, {"fox": 1}),
     ]
     given = np.array([True, False, False, False])
-    assert [one.refused for one in classes_of(due, answered, NAMES, given)] == [1.0, 0.5]
+    assert [one.refused for one in class_findings(due, answered, NAMES, given)] == [1.0, 0.5]
 
 
 def test_images_on_which_policies_differ_carry_the_answer_of_each_that_chooses() -> None:
     runs = {"single:m": run(0, 0, 0, 0), "cascade": run(0, 2, -1, 2), "chain": run(0, 1, 1, 2)}
-    found = differing(recording([0, 0, 1, 1], ("a.jpg", "b.jpg", "c.jpg", "d.jpg")), runs, NAMES, {"m": 2.0})
+    found = find_differing(recording([0, 0, 1, 1], ("a.jpg", "b.jpg", "c.jpg", "d.jpg")), runs, NAMES, {"m": 2.0})
     answers = [(one.path, one.answers) for one in found.images]
     assert answers == [
         ("b.jpg", {"cascade": "fox", "chain": "dog"}),

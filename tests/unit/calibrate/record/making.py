@@ -13,7 +13,7 @@ import numpy as np
 from jetsel.base.names import count_reasons
 from jetsel.calibrate.record.bench import RecordOptions
 from jetsel.calibrate.record.conditions import TimingPlan
-from jetsel.calibrate.record.photographs import FoundImages, find
+from jetsel.calibrate.record.photographs import FoundImages, find_images
 from jetsel.calibrate.record.recorder import record
 from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine
@@ -53,7 +53,7 @@ def put(folder: Path, count: int, first_seed: int = 0, classes: int = 3, width: 
 
 
 def found(folder: Path, need_labels: bool = True) -> FoundImages:
-    return find(folder, LABELS, None, need_labels)
+    return find_images(folder, LABELS, None, need_labels)
 
 
 def shown(family: Family, folder: Path) -> FoundImages:
@@ -62,7 +62,7 @@ def shown(family: Family, folder: Path) -> FoundImages:
         place = folder / family.labels.wnids[number % 2]
         place.mkdir(parents=True, exist_ok=True)
         (place / f"{number}.jpg").write_bytes(jpeg(number))
-    return find(folder, family.labels, None, need_labels=True)
+    return find_images(folder, family.labels, None, need_labels=True)
 
 
 class Run(NamedTuple):

@@ -12,7 +12,7 @@ from jetsel import image
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record.conditions import TimingPlan
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.record.photographs import FoundImages, find
+from jetsel.calibrate.record.photographs import FoundImages, find_images
 from jetsel.calibrate.record.recorder import record
 from jetsel.engines import Engine
 from jetsel.features import SIZE, extract
@@ -37,7 +37,7 @@ def boxes(folder: Path, *lines: str) -> Path:
 
 
 def test_each_image_is_recorded_in_every_smaller_size_too(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
-    found = find(put(tmp_path / "photos", 4), LABELS, None, True, sizes=(48, 400))
+    found = find_images(put(tmp_path / "photos", 4), LABELS, None, True, sizes=(48, 400))
     path = recorded(found, tmp_path / "recording.db", engines)
     sizes = rows(path, "SELECT width_px, height_px, COUNT(*) FROM photographs GROUP BY 1, 2 ORDER BY 1")
     assert sizes == [(64, 48, 4), (96, 72, 4)]
@@ -56,7 +56,7 @@ def test_each_image_is_recorded_in_every_smaller_size_too(tmp_path: Path, engine
 
 def test_a_detectors_boxes_are_cut_as_the_daemon_cuts_them(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
     csv = boxes(tmp_path / "yard", f"1.jpg,0,0,0.5,0.5,{ROSE}", f"1.jpg,0.5,0.25,1,1,{DAISY}", f"1.jpg,{ROSE}")
-    path = recorded(find(csv, LABELS, None, True), tmp_path / "recording.db", engines)
+    path = recorded(find_images(csv, LABELS, None, True), tmp_path / "recording.db", engines)
     known = rows(path, "SELECT label, width_px, height_px FROM photographs ORDER BY width_px, height_px")
     assert known == [(ROSE, 80, 60), (DAISY, 80, 90), (ROSE, 160, 120)]
     loaded = load(path, BOTH).recording
@@ -73,7 +73,7 @@ def test_a_detectors_boxes_are_cut_as_the_daemon_cuts_them(tmp_path: Path, engin
 
 
 def test_the_same_call_again_records_nothing(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
-    found = find(put(tmp_path / "photos", 3), LABELS, None, True, sizes=(48,))
+    found = find_images(put(tmp_path / "photos", 3), LABELS, None, True, sizes=(48,))
     path = recorded(found, tmp_path / "recording.db", engines)
     assert run(path, BOTH, engines, found, OPTIONS).due == 0
 
@@ -89,11 +89,11 @@ def test_the_same_call_again_records_nothing(tmp_path: Path, engines: Mapping[st
 )
 def test_a_line_that_is_no_box_is_named(tmp_path: Path, line: str, words: str) -> None:
     with pytest.raises(CalibrationError, match=words):
-        find(boxes(tmp_path / "yard", line), LABELS, None, True)
+        find_images(boxes(tmp_path / "yard", line), LABELS, None, True)
 
 
 def test_one_box_with_two_labels_counts_not_at_all(tmp_path: Path, engines: Mapping[str, Engine]) -> None:
     csv = boxes(tmp_path / "yard", f"1.jpg,0,0,1,0.5,{ROSE}", f"1.jpg,0,0,1,0.5,{DAISY}", f"1.jpg,0,0.5,1,1,{DAISY}")
-    path = recorded(find(csv, LABELS, None, True), tmp_path / "recording.db", engines)
+    path = recorded(find_images(csv, LABELS, None, True), tmp_path / "recording.db", engines)
     assert rows(path, "SELECT label, height_px FROM photographs") == [(DAISY, 60)]
     assert "contradictory" in rows(path, "SELECT reason FROM skipped")[0][0]

@@ -8,7 +8,7 @@ import pytest
 
 from jetsel.base.errors import CalibrationError
 from jetsel.calibrate.record import workers
-from jetsel.calibrate.record.database import Store, create_or_open, opened_to_read
+from jetsel.calibrate.record.database import Store, create_or_open, open_to_read
 from jetsel.zoo import Family
 from tests.unit.calibrate.record.making import change, family
 
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 def refused(path: Path, words: str, of: Family = OURS) -> None:
     with pytest.raises(CalibrationError, match=words):
         create_or_open(path, of, 4096)
-    with pytest.raises(CalibrationError, match=words), opened_to_read(path, of):
+    with pytest.raises(CalibrationError, match=words), open_to_read(path, of):
         pass
 
 
@@ -35,7 +35,7 @@ def test_it_is_one_plain_file_when_closed(path: Path) -> None:
     path.chmod(0o400)
     path.parent.chmod(0o500)
     try:
-        with opened_to_read(path, OURS) as file:
+        with open_to_read(path, OURS) as file:
             assert file.execute("SELECT 1 FROM models").fetchall() == []
     finally:
         path.parent.chmod(0o700)
@@ -84,16 +84,16 @@ def test_what_a_kill_in_the_first_moment_left_is_begun_anew(tmp_path: Path) -> N
     path = tmp_path / "recording.db"
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA journal_mode=WAL")
-    with pytest.raises(CalibrationError, match="is not a recording"), opened_to_read(path, OURS):
+    with pytest.raises(CalibrationError, match="is not a recording"), open_to_read(path, OURS):
         pass
     create_or_open(path, OURS, 4096).close()
-    with opened_to_read(path, OURS) as file:
+    with open_to_read(path, OURS) as file:
         assert file.execute("SELECT 1 FROM photographs").fetchall() == []
 
 
 def test_a_place_that_is_not_there_names_the_repair(tmp_path: Path) -> None:
     absent = tmp_path / "absent.db"
-    with pytest.raises(CalibrationError, match="there is no recording"), opened_to_read(absent, OURS):
+    with pytest.raises(CalibrationError, match="there is no recording"), open_to_read(absent, OURS):
         pass
     with pytest.raises(CalibrationError, match="cannot be opened; name a file in a folder that exists"):
         create_or_open(tmp_path / "absent" / "recording.db", OURS, 4096)
@@ -102,7 +102,7 @@ def test_a_place_that_is_not_there_names_the_repair(tmp_path: Path) -> None:
 def test_outcomes_come_in_order_and_no_more_than_a_page_is_begun(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(workers, "PAGE", 6)
+    monkeypatch.setattr(workers, "MOST_WAITING", 6)
     begun: list[int] = []
 
     def work(item: int) -> int:

@@ -14,7 +14,7 @@ from jetsel.base.weights import Head
 from jetsel.calibrate.record import recorder
 from jetsel.calibrate.record.conditions import gather
 from jetsel.calibrate.record.load import learned_share, load
-from jetsel.calibrate.record.recorder import dominated, record
+from jetsel.calibrate.record.recorder import dominated_models, record
 from jetsel.engines import Engine
 from jetsel.features import NAMES
 from jetsel.zoo import Model
@@ -182,17 +182,17 @@ def right(*alone: int, n: int = 300) -> np.ndarray:
 def test_a_model_goes_if_a_clearly_cheaper_one_is_right_wherever_it_is() -> None:
     times_ms = {"s": 1.0, "m": 2.0, "l": 4.0}
     models = {"s": right(), "m": right(), "l": right(1, 2)}
-    assert dominated(models, times_ms) == [("m", "s")]
-    assert dominated({"s": right(), "m": right(0)}, times_ms) == [], "one in 300 may be more than 1 %"
-    assert dominated({"s": right(n=290), "m": right(n=290)}, times_ms) == [], "too few images to be sure"
-    assert dominated({"s": right(), "m": right()}, {"s": 1.0, "m": 1.05}) == [], "either may be the cheaper one"
+    assert dominated_models(models, times_ms) == [("m", "s")]
+    assert dominated_models({"s": right(), "m": right(0)}, times_ms) == [], "one in 300 may be more than 1 %"
+    assert dominated_models({"s": right(n=290), "m": right(n=290)}, times_ms) == [], "too few images to be sure"
+    assert dominated_models({"s": right(), "m": right()}, {"s": 1.0, "m": 1.05}) == [], "either may be the cheaper one"
 
 
 def test_a_dropped_model_is_recorded_no_further_until_all_are_asked_for(
     tmp_path: Path, engines: Mapping[str, Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "LEAST_IMAGES", 4)
-    monkeypatch.setattr(recorder, "dominated", lambda right, _: [("s", "xs")] if "s" in right else [])
+    monkeypatch.setattr(recorder, "dominated_models", lambda right, _: [("s", "xs")] if "s" in right else [])
     images, path = put(tmp_path / "photos", 8), tmp_path / "recording.db"
     one = dataclasses.replace(QUICK, workers=1)
     record(path, BOTH, engines, found(images), one)
@@ -200,6 +200,6 @@ def test_a_dropped_model_is_recorded_no_further_until_all_are_asked_for(
     assert loaded.recording.models == ("xs",)
     assert len(loaded.recording.classes) == 8
     assert "first 4 images" in loaded.dropped["s"]
-    record(path, BOTH, engines, found(images), dataclasses.replace(one, kept=frozenset({"s"})))
+    record(path, BOTH, engines, found(images), dataclasses.replace(one, always_recorded=frozenset({"s"})))
     assert load(path, BOTH).dropped == {}
     assert len(rows(path, "SELECT 1 FROM predictions")) == 16

@@ -10,9 +10,9 @@ from statistics import fmean
 import pytest
 
 from jetsel.calibrate.record.bench import EnergyPlan
-from jetsel.calibrate.record.conditions import half_interval, noise, run_by_turns
+from jetsel.calibrate.record.conditions import describe_noise, half_interval_of_median, run_by_turns
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.record.metering import Series, Windows, half_width
+from jetsel.calibrate.record.metering import WindowMeter, WindowSeries, half_width
 from jetsel.calibrate.record.recorder import record
 from jetsel.calibrate.record.workers import Observer
 from jetsel.engines import Engine
@@ -64,8 +64,8 @@ class Bench:
         return WindowEnergy(self.energy_mj - self.began[1], None, samples)
 
 
-def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, Series]:
-    return dict(Windows(bench, plan, bench).by_turns(runs, GO_ON))
+def metered(bench: Bench, plan: EnergyPlan, **runs: Callable[[], None]) -> dict[str | None, WindowSeries]:
+    return dict(WindowMeter(bench, plan, bench).by_turns(runs, GO_ON))
 
 
 def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None:
@@ -74,7 +74,7 @@ def test_the_energy_of_a_run_is_that_of_its_window_divided_by_the_runs() -> None
     one = metered(bench, EnergyPlan(), s=bench.work(7.8125, 4.0))["s"]
     assert (fmean(one.energies_mj), half_width(one.energies_mj)) == (pytest.approx(31.25), pytest.approx(0.0, abs=1e-9))
     assert (len(one.energies_mj), fmean(one.durations_ms)) == (5, pytest.approx(7.8125))
-    assert (one.runs, one.unknown) == (1280, None)
+    assert (one.runs, one.unknown_reason) == (1280, None)
     assert set(bench.lengths_s) == {2.0}
 
 
@@ -89,7 +89,7 @@ def test_windows_grow_until_a_slow_sensor_has_enough_new_values_and_stay_so_long
 def test_a_sensor_that_is_too_slow_for_the_longest_window_is_given_up_with_its_reason() -> None:
     bench = Bench(hz=0.1)
     one = metered(bench, EnergyPlan(), s=bench.work(1000.0, 3.0))["s"]
-    assert one.unknown == "3 new values in the window"
+    assert one.unknown_reason == "3 new values in the window"
     assert max(bench.lengths_s) == 30.0
 
 
@@ -236,8 +236,8 @@ def test_the_interval_of_a_mean_by_hand() -> None:
 
 def test_the_interval_of_a_median_by_hand_heeds_no_outlier() -> None:
     # Median 3, deviations 2, 1, 0, 1, 997, of which the median is 1: 1.96 * 1.2533 * 1.4826 / sqrt(5).
-    assert half_interval([1.0, 2.0, 3.0, 4.0, 1000.0]) == pytest.approx(1.6287, abs=1e-4)
-    assert half_interval([1.0]) == math.inf
+    assert half_interval_of_median([1.0, 2.0, 3.0, 4.0, 1000.0]) == pytest.approx(1.6287, abs=1e-4)
+    assert half_interval_of_median([1.0]) == math.inf
 
 
 def test_models_run_by_turns_until_the_budget_is_spent() -> None:
@@ -258,7 +258,7 @@ def test_some_rounds_run_in_any_case_and_no_more_once_the_times_are_known() -> N
 
 def test_noise_names_the_time_that_is_known_least() -> None:
     quiet = [10.0, 10.1] * 20
-    assert noise({"s": quiet}) is None
+    assert describe_noise({"s": quiet}) is None
     # Median 10, median deviation 5: 1.96 * 1.2533 * 1.4826 * 5 / sqrt(6) is 74 % of it.
-    assert noise({"s": quiet, "l": [5.0, 10.0, 15.0] * 2}) == "the time of l is known to ±74 %"
-    assert noise({"s": [1.0]}) == "the time of s is known only once"
+    assert describe_noise({"s": quiet, "l": [5.0, 10.0, 15.0] * 2}) == "the time of l is known to ±74 %"
+    assert describe_noise({"s": [1.0]}) == "the time of s is known only once"

@@ -12,7 +12,7 @@ import pytest
 from jetsel.base.errors import CalibrationError
 from jetsel.base.names import count_reasons
 from jetsel.calibrate.record.classes import check_family, remarks
-from jetsel.calibrate.record.photographs import FoundImages, class_names, class_of, find
+from jetsel.calibrate.record.photographs import FoundImages, class_lookup, class_names, find_images
 from jetsel.zoo import Family, Labels
 from tests.unit.calibrate.test_listing import touch
 
@@ -31,7 +31,7 @@ def seen(found: FoundImages) -> list[tuple[str, int | None, str | None]]:
 
 def test_folders_are_named_by_identifier_or_english_name(tmp_path: Path) -> None:
     touch(tmp_path, "n2/b.JPEG", "n2/a.png", "Tabby/deep/er/c.webp", "tabby, tabby cat/d.png", "fire_salamander/e.jpg")
-    assert seen(find(tmp_path, LABELS, None, True)) == [
+    assert seen(find_images(tmp_path, LABELS, None, True)) == [
         ("Tabby/deep/er/c.webp", 0, "Tabby"),
         ("fire_salamander/e.jpg", 1, "fire_salamander"),
         ("n2/a.png", 1, "n2"),
@@ -42,7 +42,7 @@ def test_folders_are_named_by_identifier_or_english_name(tmp_path: Path) -> None
 
 def test_what_cannot_be_used_is_listed_with_its_reason(tmp_path: Path) -> None:
     touch(tmp_path, "n1/a.jpg", "n1/notes.txt", "n1/._a.jpg", "@eaDir/b.jpg", "lynx/c.jpg", "crane/d.jpg", "e.jpg")
-    found = find(tmp_path, LABELS, None, True)
+    found = find_images(tmp_path, LABELS, None, True)
     assert seen(found) == [("n1/a.jpg", 0, "n1")]
     assert [one.path.name for one in found.skipped] == ["@eaDir", "d.jpg", "e.jpg", "c.jpg", "._a.jpg", "notes.txt"]
     assert count_reasons([skipped.reason for skipped in found.skipped]) == {
@@ -57,7 +57,7 @@ def test_what_cannot_be_used_is_listed_with_its_reason(tmp_path: Path) -> None:
 def test_a_name_that_is_not_utf_8_is_listed(tmp_path: Path) -> None:
     touch(tmp_path, "n1/a.jpg")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/n1/\xff.jpg")).touch()
-    found = find(tmp_path, LABELS, None, True)
+    found = find_images(tmp_path, LABELS, None, True)
     assert seen(found) == [("n1/a.jpg", 0, "n1")]
     assert [s.reason for s in found.skipped] == ["unreadable: its name is not UTF-8; rename it"]
     str(found.skipped[0].path).encode()
@@ -67,45 +67,45 @@ def test_a_label_map_gives_folders_of_other_names_their_classes(tmp_path: Path) 
     photographs = touch(tmp_path / "photos", "my cats/a.jpg", "n2/b.jpg", "birds/c.jpg")
     label_map = tmp_path / "map.csv"
     label_map.write_text("folder,label\nMy Cats,tabby\nbirds,n3\n")
-    assert seen(find(photographs, LABELS, label_map, True)) == [
+    assert seen(find_images(photographs, LABELS, label_map, True)) == [
         ("birds/c.jpg", 2, "birds"),
         ("my cats/a.jpg", 0, "my cats"),
         ("n2/b.jpg", 1, "n2"),
     ]
     label_map.write_text("my cats,tabby\nbirds,crane\n")
     with pytest.raises(CalibrationError, match=r"map\.csv, line 2: 'crane' is not a class of the family; write"):
-        find(photographs, LABELS, label_map, True)
+        find_images(photographs, LABELS, label_map, True)
     label_map.write_text("my cats\n")
     with pytest.raises(CalibrationError, match="line 1: 1 columns instead of folder,label"):
-        find(photographs, LABELS, label_map, True)
+        find_images(photographs, LABELS, label_map, True)
 
 
 @pytest.mark.parametrize("header", ["", "path,label\n", "\ufeffPath,Label\n"])
 def test_a_csv_names_paths_relative_to_itself_and_labels(tmp_path: Path, header: str) -> None:
     source = tmp_path / "list.csv"
     source.write_text(f'{header}b/2.jpg,n2\n\na.jpg,"tabby, tabby cat"\na.jpg,"tabby, tabby cat"\nc.jpg,lynx\n')
-    found = find(source, LABELS, None, True)
+    found = find_images(source, LABELS, None, True)
     assert seen(found) == [("a.jpg", 0, "tabby, tabby cat"), ("b/2.jpg", 1, "n2")]
     assert [(s.path.name, s.reason.partition(":")[0]) for s in found.skipped] == [("c.jpg", "unknown label")]
 
 
 def test_without_labels_a_csv_may_have_one_column_and_every_image_at_any_depth_counts(tmp_path: Path) -> None:
     source = touch(tmp_path, "a.jpg", "lynx/b.jpg", "n1/c.jpg", "readme.md") / "list.csv"
-    found = find(tmp_path, LABELS, None, False)
+    found = find_images(tmp_path, LABELS, None, False)
     assert seen(found) == [("a.jpg", None, None), ("lynx/b.jpg", None, None), ("n1/c.jpg", None, None)]
     source.write_text("path\na.jpg\nb.jpg\n")
-    assert [p.path.name for p in find(source, LABELS, None, False).photographs] == ["a.jpg", "b.jpg"]
+    assert [p.path.name for p in find_images(source, LABELS, None, False).photographs] == ["a.jpg", "b.jpg"]
     with pytest.raises(CalibrationError, match="line 2: 1 columns instead of path,label"):
-        find(source, LABELS, None, True)
+        find_images(source, LABELS, None, True)
 
 
 def test_a_csv_that_is_none_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "list.csv"
     with pytest.raises(CalibrationError, match=r"No such file or directory; name a CSV file with the .* path,label"):
-        find(source, LABELS, None, True)
+        find_images(source, LABELS, None, True)
     source.write_bytes(b"\xff\xfe\x00,n1\n")
     with pytest.raises(CalibrationError, match="not a CSV file in UTF-8"):
-        find(source, LABELS, None, True)
+        find_images(source, LABELS, None, True)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_name_means_the_class_that_is_written_so_before_one_that_is_like_it(fo
     names = ("a b", "a_b", "Cat", "cat", unicodedata.normalize("NFC", "Schröder"), "red, small", "red")
     wnids = tuple(f"n{place}" for place in range(len(names)))
     labels = Labels(wnids, tuple(name.split(",")[0] for name in names), names, b"")
-    assert class_of(labels, None)(folder) == number
+    assert class_lookup(labels, None)(folder) == number
 
 
 def test_two_folders_of_one_name_are_refused_by_both(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_two_folders_of_one_name_are_refused_by_both(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match=r"'Schro\\u0308der' and 'Schr\\xf6der' are one name"):
         class_names(tmp_path)
     labels = Labels(("Cat", "cat", both[0]), ("Cat", "cat", both[0]), ("Cat", "cat", both[0]), b"")
-    assert [one.class_number for one in find(tmp_path, labels, None, True).photographs] == [0, 2, 2, 1]
+    assert [one.class_number for one in find_images(tmp_path, labels, None, True).photographs] == [0, 2, 2, 1]
     shutil.rmtree(tmp_path / both[1])
     assert class_names(tmp_path) == ["Cat", both[0], "cat"]
 

@@ -12,8 +12,14 @@ from msgspec import structs
 from jetsel.base.files import TEMPORARY
 from jetsel.calibrate.record.cuts import Cut
 from jetsel.calibrate.record.load import load
-from jetsel.calibrate.record.photographs import Labelled, find
-from jetsel.calibrate.record.preprocessing import MOST_IMAGES, USED, WaysCompared, drawn, ways
+from jetsel.calibrate.record.photographs import Labelled, find_images
+from jetsel.calibrate.record.preprocessing import (
+    CURRENT,
+    MOST_IMAGES,
+    VariantComparison,
+    draw_images,
+    preprocessing_variants,
+)
 from jetsel.calibrate.record.recorder import loaded_models, record
 from jetsel.calibrate.record.workers import Observer
 from jetsel.zoo import Family, scan
@@ -22,13 +28,13 @@ from tests.unit.calibrate.record.making import QUICK, rows
 from tests.unit.zoo.lights import lights, put_light_model
 
 
-def compared(used: list[bool], other: list[bool], others: int = 1) -> WaysCompared:
-    right = {USED: np.array(used)} | {f"--like {n}": np.array(other) for n in range(others)}
-    return WaysCompared(right, {0: len(used) // 2, 1: len(used) - len(used) // 2})
+def compared(used: list[bool], other: list[bool], others: int = 1) -> VariantComparison:
+    right = {CURRENT: np.array(used)} | {f"--like {n}": np.array(other) for n in range(others)}
+    return VariantComparison(right, {0: len(used) // 2, 1: len(used) - len(used) // 2})
 
 
 @pytest.mark.parametrize(
-    ("won", "lost", "ways", "is_better"),
+    ("won", "lost", "others", "is_better"),
     [  # 0.5 ** 6 is above 0.01, 0.5 ** 7 below; of seven ways each has a seventh of the risk: 0.5 ** 9 is above it
         (6, 0, 1, False),
         (7, 0, 1, True),
@@ -39,16 +45,16 @@ def compared(used: list[bool], other: list[bool], others: int = 1) -> WaysCompar
     ],
 )
 def test_a_way_is_better_only_if_chance_would_hardly_favour_it_so_much(
-    won: int, lost: int, ways: int, is_better: bool
+    won: int, lost: int, others: int, is_better: bool
 ) -> None:
     both = [True] * 20
-    found = compared([False] * won + [True] * lost + both, [True] * won + [False] * lost + both, ways)
-    assert found.better == ("--like 0" if is_better else None)
+    found = compared([False] * won + [True] * lost + both, [True] * won + [False] * lost + both, others)
+    assert found.better_variant == ("--like 0" if is_better else None)
 
 
 def test_answers_that_a_guess_would_give_prove_nothing() -> None:
-    assert compared([True] * 10, [False] * 10).is_proven(USED)  # 1 of 1,024 guesses
-    assert not compared([True] * 9 + [False], [False] * 10).is_proven(USED)  # 11 of 1,024
+    assert compared([True] * 10, [False] * 10).is_proven(CURRENT)  # 1 of 1,024 guesses
+    assert not compared([True] * 9 + [False], [False] * 10).is_proven(CURRENT)  # 11 of 1,024
     assert not compared([True] * 9, [True] * 9).is_enough
     assert compared([True] * 10, [True] * 10).is_enough
     assert not replace(compared([True] * 10, [True] * 10), classes={3: 10}).is_enough
@@ -59,24 +65,24 @@ def test_images_are_drawn_evenly_over_the_classes_and_the_same_wherever_they_lie
         sizes = {0: 200, 1: 30, 2: 5}
         return [Labelled(Path(f"{folder}/{c}/{n}.jpg"), c, str(c)) for c, size in sizes.items() for n in range(size)]
 
-    chosen = drawn(images("/a"))
+    chosen = draw_images(images("/a"))
     assert len(chosen) == MOST_IMAGES
     assert [sum(one.class_number == c for one in chosen) for c in range(3)] == [65, 30, 5]
-    assert [one.path.name for one in chosen] == [one.path.name for one in drawn(reversed(images("/b")))]
-    assert drawn([Labelled(Path("a.jpg"), None, None), Labelled(Path("a.jpg"), 0, "0", Cut(64))]) == []
+    assert [one.path.name for one in chosen] == [one.path.name for one in draw_images(reversed(images("/b")))]
+    assert draw_images([Labelled(Path("a.jpg"), None, None), Labelled(Path("a.jpg"), 0, "0", Cut(64))]) == []
 
 
 def test_ways_differ_in_levels_channels_and_resizing() -> None:
     used = convention_spec("timm", 64, 48)
-    tried = ways(used, 64, 48)
-    assert tried[USED] == used
+    tried = preprocessing_variants(used, 64, 48)
+    assert tried[CURRENT] == used
     assert {"--like ultralytics", "--like keras", "--like keras-tf"} < tried.keys()
     assert "--like torchvision" not in tried, "it has the same levels"
     assert tried["--channels bgr"] == structs.replace(used, channels="bgr")
     assert tried["--resize stretch"].resize == "stretch"
     assert len(set(tried.values())) == len(tried)
-    assert ways(tried["--resize stretch"], 64, 48)["--resize shorter-side"].crop == "center"
-    assert list(ways(None, 64, 48)) == [f"--like {name}" for name in CONVENTIONS]
+    assert preprocessing_variants(tried["--resize stretch"], 64, 48)["--resize shorter-side"].crop == "center"
+    assert list(preprocessing_variants(None, 64, 48)) == [f"--like {name}" for name in CONVENTIONS]
 
 
 @pytest.fixture
@@ -92,7 +98,7 @@ def go(folder: Path, family: Family, images: Path, **options: Any) -> list[str]:
     told: list[str] = []
     quick = replace(QUICK, unproven=frozenset({"good", "bad"}), **options)
     with loaded_models(family) as engines:
-        found = find(images, family.labels, None, need_labels=True)
+        found = find_images(images, family.labels, None, need_labels=True)
         record(folder / "recording.db", family, engines, found, quick, Observer(lambda phase, *_: told.append(phase)))
     return told
 

@@ -27,14 +27,14 @@ def test_right_by_hand() -> None:
         [0, 1, 5],
     )
     assert found.right.tolist() == [[True, False], [False, False], [False, False]]
-    assert found.among(5).tolist() == [[True, True], [False, True], [True, False]]
+    assert found.is_among_best(5).tolist() == [[True, True], [False, True], [True, False]]
 
 
 def test_of_equal_logits_the_lower_class_stands_first_as_in_answers() -> None:
     found = recording([[[1, 1, 0]] * 3 + [[2, 2, 2]]], [0, 1, 2, 2])
     assert found.right[:, 0].tolist() == [True, False, False, False]
     six = recording([[[1] * 6, [1] * 6]], [4, 5])
-    assert six.among(5)[:, 0].tolist() == [True, False]
+    assert six.is_among_best(5)[:, 0].tolist() == [True, False]
 
 
 def test_confidences_are_the_driver_s() -> None:
