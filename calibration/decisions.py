@@ -31,7 +31,7 @@ from jetsel.calibrate.fit.cross_validation import HeldOut, Points, learn
 from jetsel.calibrate.fit.features import TIMED, FeatureClock
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
-from jetsel.calibrate.record.cuts import WHOLE, show
+from jetsel.calibrate.record.cuts import WHOLE, decode_cut
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes
@@ -44,8 +44,8 @@ from jetsel.policies.chain import LearnedPaths
 from jetsel.policies.kind import Table
 from jetsel.policies.registry import USUAL
 from jetsel.premodel import Neighbours, fit_scaling, worthiest
-from jetsel.premodel.cascades import judge
-from jetsel.premodel.paths import PRICES, PathTable, means_near
+from jetsel.premodel.cascades import replay_cascade
+from jetsel.premodel.paths import PRICES, PathTable, neighbour_means
 from jetsel.zoo import STARTER, scan
 
 RESULTS = Path(__file__).parent / "RESULTS-decisions.md"
@@ -105,8 +105,8 @@ def draw(population: Population, images: int, number: int) -> Drawn:
     held = [np.flatnonzero(fold_of == fold) for fold in range(FOLDS)]
     learned = [learn(table.take(np.flatnonzero(fold_of != fold))) for fold in range(FOLDS)]
     tables = HeldOut(recording, held, [table.take(some) for some in held])
-    points: Points = {kind.name: tried for kind in USUAL if (tried := tables.points(kind, learned))}
-    lift, chain_points = tables.read(learned, population.clock)
+    points: Points = {kind.name: tried for kind in USUAL if (tried := tables.evaluate_points(kind, learned))}
+    lift, chain_points = tables.evaluate_readings(learned, population.clock)
     whole = learn(table)
     truth = {CASCADE: truth_of_cascades(population, whole[CASCADE])}
     if lift is not None:
@@ -147,7 +147,7 @@ def decide(points: Points, reference: Outcomes) -> tuple[str, int]:
 def truth_of_cascades(population: Population, learned: LearnedCascades) -> Truth:
     """Return what the cascades of all budgets give."""
     outputs = population.table.outputs
-    judged = {fitted: judge(fitted, outputs) for fitted in set(learned.cascades)}
+    judged = {fitted: replay_cascade(fitted, outputs) for fitted in set(learned.cascades)}
     means = {fitted: (right.mean(), (ran @ outputs.costs).mean()) for fitted, (right, ran) in judged.items()}
     accuracy, spent = zip(*[means[fitted] for fitted in learned.cascades], strict=True)
     return np.array(accuracy), np.array(spent)
@@ -164,7 +164,7 @@ def truth_of_chain(population: Population, learned: LearnedPaths, reading: Readi
     is_own = groups[near] == population.groups[:, None]
     near = np.take_along_axis(near, np.argsort(is_own, axis=1, kind="stable")[:, :k], axis=1)
     paths = PathTable.of(learned.table.paths, outputs)
-    right, cost = means_near(learned.table.right, learned.table.cost(outputs.costs), near, (k,))[0]
+    right, cost = neighbour_means(learned.table.right, learned.table.cost(outputs.costs), near, (k,))[0]
     spent, images = paths.cost(outputs.costs), np.arange(len(near))
     chosen = [worthiest(right, cost, price) for price in PRICES / outputs.costs.max()]
     accuracy = np.array([paths.right[images, one].mean() for one in chosen])
@@ -217,7 +217,7 @@ def tables(populations: Sequence[Population], draws: int) -> Iterator[str]:
 
 def timed(files: Sequence[bytes], decode_px: int, features_px: int, whole_ms: float | None) -> FeatureClock:
     """Return a clock of features on these images. whole_ms: of the whole table, None to measure it here."""
-    shown = [show(data, WHOLE, LIMITS, decode_px) for data in files]
+    shown = [decode_cut(data, WHOLE, LIMITS, decode_px) for data in files]
     if whole_ms is None:
         each = timeit.repeat(lambda: [one.extract(LIMITS, features_px) for one in shown], number=1, repeat=ROUNDS)
         whole_ms = 1e3 * median(each) / len(shown)
