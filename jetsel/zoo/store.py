@@ -103,7 +103,7 @@ class Zoo:
         owners = [(self.families[owner], models[name]) for owner, models in by_name.items() if name in models]
         if not owners:
             scope = "" if family is None else f" in family {family}"
-            suggestion = did_you_mean(name, [known for owner in self.families for known in self.models(owner)])
+            suggestion = did_you_mean(name, [other for owner in self.families for other in self.models(owner)])
             raise UnknownModelError(f"there is no model {name}{scope}{suggestion}: see jetsel models list")
         if len(owners) > 1:
             family_options = " or ".join(owner.name for owner, _ in owners)
