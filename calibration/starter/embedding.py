@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.artefact.calibration import Calibration, PolicyPart
 from jetsel.policies.kind import Kind, Table, TriedPoint
-from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
+from jetsel.policies.multiplexer import CheapestFirst, additional_costs
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.policies.registry import USUAL
 from jetsel.premodel import Neighbours, worthiest
@@ -60,7 +60,7 @@ class EmbeddingKind(Kind):
         for k in KS:
             chances = learned.right[near[:, : min(k, most)]].mean(axis=1)
             for price in PRICES / learned.costs.max():
-                place = np.arange(len(chances)), worthiest(chances, after_the_cheapest(learned.costs), price)
+                place = np.arange(len(chances)), worthiest(chances, additional_costs(learned.costs), price)
                 ran = np.zeros_like(held.right)
                 ran[place] = True
                 ran[:, 0] = True
@@ -77,7 +77,7 @@ class EmbeddingKind(Kind):
 
     def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return the policy."""
-        models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
+        models, costs = tuple(calibration.identities), additional_costs(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
         weighing, right, points = part.facts, part.arrays["right"], len(neighbours.points)
         if points != len(right) or weighing.k > points:

@@ -47,7 +47,7 @@ class Driver:
         requests that cannot wait for it would be refused forever.
         """
         now_s = self._now()
-        first = dict.fromkeys(model for policy in policies for model in policy.first)
+        first = dict.fromkeys(model for policy in policies for model in policy.first_models)
         able = [queue for model in first if (queue := self.queues[model]).reason is None]
         times_ms = [(queue.expected_ms(0.5, now_s) or 0.0, queue.load_due_ms, queue) for queue in able]
         usable = [times for times in times_ms if times[0] or times[1]]

@@ -12,7 +12,7 @@ from calibration.papers.multiplexer.local import chances_of
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes
-from jetsel.policies.multiplexer import NAME, after_the_cheapest
+from jetsel.policies.multiplexer import NAME, additional_costs
 from jetsel.policies.registry import KIND
 from jetsel.premodel import is_right, worthiest
 
@@ -95,7 +95,7 @@ def _tried(name: str, learned: Taught, recording: Recording) -> list[Outcomes]:
 
 
 def _priced(recording: Recording, chances: NDArray[np.floating], price: float) -> Outcomes:
-    which = worthiest(chances, after_the_cheapest(recording.costs()), price)
+    which = worthiest(chances, additional_costs(recording.costs()), price)
     ran = np.zeros_like(recording.right)
     ran[np.arange(len(which)), which] = ran[:, 0] = True
     return Outcomes(recording.right[np.arange(len(which)), which], ran @ recording.costs("time"))
