@@ -59,6 +59,7 @@ def encode(calibration: Calibration) -> dict[str, bytes]:
 
 
 def _digest(body: bytes | msgspec.Raw, arrays: bytes) -> str:
+    """Return the SHA-256 of a manifest's body followed by the file of arrays, in hex."""
     return hashlib.sha256(bytes(body) + arrays).hexdigest()
 
 

@@ -24,7 +24,11 @@ SAMPLE_IMAGES, SAMPLE_NEIGHBOURS = 1000, 101  # number of images that select the
 
 @dataclass(frozen=True, eq=False)
 class ChainPolicy:
-    """Policy that runs the path of the largest value: share of right answers on similar images minus price x cost."""
+    """Policy that runs the path of the largest value: share of right answers on similar images minus price x cost.
+
+    chain: finds similar images and the paths' results on them. paths: cascades. features: names of those that `chain`
+    reads. price: accuracy that one ms, or mJ, must gain.
+    """
 
     name: str
     chain: Chain
@@ -46,14 +50,14 @@ class ChainPolicy:
         """Run the best path for the image; if a model of it is unavailable, the best path without its models."""
         assert photo.features is not None
         estimates = self.chain.read(photo.features)
-        usual = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
+        average_best = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
         failed: set[str] = set()
         failure: ModelUnavailableError | None = None
-        for place in np.argsort(-(estimates.right - self.price * estimates.cost), kind="stable").tolist():
-            path = self.paths[place]
+        for index in np.argsort(-(estimates.right - self.price * estimates.cost), kind="stable").tolist():
+            path = self.paths[index]
             if failed.intersection(path.models):
                 continue
-            because = self._because(estimates.right, place, usual)
+            because = self._because(estimates.right, index, average_best)
             try:
                 decision = yield from path.climb(because)
             except ModelUnavailableError as error:
@@ -65,11 +69,11 @@ class ChainPolicy:
         assert failure is not None
         raise failure
 
-    def _because(self, right: NDArray[np.float32], place: int, usual: int) -> str:
+    def _because(self, right: NDArray[np.float32], index: int, average_best: int) -> str:
         """Return the reason in words: on how many neighbours this path, and the path best on average, are right."""
         counts = np.rint(right * self.chain.k).astype(int)
-        reason = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
-        return reason if place == usual else f"{reason}, {self.paths[usual]} on {counts[usual]}"
+        reason = f"of {self.chain.k} neighbours, {self.paths[index]} is right on {counts[index]}"
+        return reason if index == average_best else f"{reason}, {self.paths[average_best]} on {counts[average_best]}"
 
 
 @dataclass(frozen=True, eq=False)

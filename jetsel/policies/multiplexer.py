@@ -244,9 +244,8 @@ class MultiplexerKind(Kind):
         """Fit the network; return None if there is only one model."""
         if len(train.models) < 2:
             return None
-        return LearnedMultiplexer(
-            *fit_readout(table_inputs(train), train.right, train.groups), np.array(PRICES) / train.costs.max()
-        )
+        readout, held_out = fit_readout(table_inputs(train), train.right, train.groups)
+        return LearnedMultiplexer(readout, held_out, np.array(PRICES) / train.costs.max())
 
     def tried(self, learned: LearnedMultiplexer, held: Table) -> list[TriedPoint]:
         """Return the results at each price on held-out images."""

@@ -83,12 +83,10 @@ class Requirements:
         limits = ((ACCURACY, self.least_accuracy), (ENERGY, self.most_energy_mj), (LATE, budget_ms))
         return [Bound(measure, limit) for measure, limit in limits if limit is not None and math.isfinite(limit)]
 
-    def _cheapest(
-        self, front: Front, outlook: Outlook, bounds: list[Bound], unusable: Collection[str]
-    ) -> Choice | None:
+    def _cheapest(self, front: Front, outlook: Outlook, bounds: list[Bound], without: Collection[str]) -> Choice | None:
         """Return the cheapest path that keeps the bounds: by energy if saved and known for all, else by time."""
         measures = (ENERGY, EXPECTED_TIME) if self.saves == "energy" else (EXPECTED_TIME,)
-        return front.select(outlook, bounds, measures, unusable)
+        return front.select(outlook, bounds, measures, without)
 
     def _refusal(self, outlook: Outlook, bounds: list[Bound], unusable: Mapping[str, str]) -> RequirementsError:
         """Return the error: the nearest value to each requirement, and what cannot be used. unusable: name -> why."""

@@ -60,35 +60,34 @@ def edge_point(
     mj_per_kb: float | None = None,
 ) -> Point:
     """Return the point of an edge server's model. first_here: see EdgePolicy. first_mj: energy of that local model."""
-    return Point(
-        EdgePolicy(name, accuracy, first_here), accuracy, None, {}, 0.0, first_mj, is_away=True, mj_per_kb=mj_per_kb
-    )
+    policy = EdgePolicy(name, accuracy, first_here)
+    return Point(policy, accuracy, None, {}, 0.0, first_mj, is_away=True, mj_per_kb=mj_per_kb)
 
 
 def deadline_policy(
     offered: Mapping[str, Policy],
     calibration: Calibration,
-    here: Sequence[str],
-    elsewhere: Sequence[str],
+    local_models: Sequence[str],
+    edge_models: Sequence[str],
     edge: EdgeSettings,
     least_accuracy: float | None = None,
 ) -> Deadline | None:
     """Return the policy of requests with a deadline, None if the calibration has figures of no local policy.
 
-    offered: the family's policies by name. here, elsewhere: local models and the edge server's, cheapest first.
+    offered: the family's policies by name. local_models, edge_models: names, cheapest first. edge: settings [edge].
     least_accuracy: lower bound of the choice; if no local policy reaches it, the best one's accuracy is the bound.
     Raises ConfigError if the accuracy of an edge server's model is unknown.
     """
-    points = points_here(offered, calibration, here)
+    points = points_here(offered, calibration, local_models)
     least = min(least_accuracy or 0.0, max((point.known_accuracy for point in points), default=0.0))
     points = [point for point in points if point.known_accuracy >= least]
     front = front_of(points)
     if front is None:
         return None
-    edge_accuracies = _edge_accuracies(calibration, elsewhere, edge)
+    edge_accuracies = _edge_accuracies(calibration, edge_models, edge)
     away = Front(tuple(edge_point(name, right) for name, right in edge_accuracies.items() if right >= least))
     singles, features = singles_of(points, front), features_of(front.points)
-    return Deadline(front, Single(here[-1]), singles, away, edge.allow, edge.duplicate, features=features)
+    return Deadline(front, Single(local_models[-1]), singles, away, edge.allow, edge.duplicate, features=features)
 
 
 def singles_of(points: Sequence[Point], front: Front) -> Front:
@@ -101,37 +100,37 @@ def singles_of(points: Sequence[Point], front: Front) -> Front:
 def requirements_policy(
     offered: Mapping[str, Policy],
     calibration: Calibration | None,
-    here: Sequence[str],
-    elsewhere: Sequence[str],
+    local_models: Sequence[str],
+    edge_models: Sequence[str],
     edge: EdgeSettings,
     no_energy: str | None,
 ) -> Requirements:
     """Return the policy of requests with requirements; each request then fills in its own.
 
     calibration: if it is None, the paths are the single models with unknown figures. no_energy: why energies are
-    unknown, None if they are known. offered, here, elsewhere: see deadline_policy.
+    unknown, None if they are known. For the others, see deadline_policy.
     """
     figures = {} if calibration is None else calibration.figures
-    points = [] if calibration is None else points_here(offered, calibration, here)
-    first = here[0] if edge.allow == "low-confidence" else None
+    points = [] if calibration is None else points_here(offered, calibration, local_models)
+    first = local_models[0] if edge.allow == "low-confidence" else None
     first_mj = 0.0 if first is None else figures.get(f"single:{first}", {}).get("mean_mj")
-    accuracy = {name: edge_accuracy(figures, name, edge) for name in elsewhere}
+    accuracy = {name: edge_accuracy(figures, name, edge) for name in edge_models}
     no_edge = 'edge.allow is "never"' if edge.allow == "never" else "it answers for another family (edge.family)"
     return Requirements(
-        front=Front(tuple(points or [Point(Single(name), None, None, {}, 0.0, None) for name in here])),
+        front=Front(tuple(points or [Point(Single(name), None, None, {}, 0.0, None) for name in local_models])),
         edge=Front(tuple(edge_point(*one, first, first_mj, edge.mj_per_kb) for one in accuracy.items())),
         saves="time" if calibration is None else calibration.objective,
         no_accuracy=None if points else "the family has no calibration with this value: jetsel calibrate IMAGES",
         no_energy=no_energy,
-        no_edge=None if elsewhere else "none is configured (edge.url)" if edge.url is None else no_edge,
+        no_edge=None if edge_models else "none is configured (edge.url)" if edge.url is None else no_edge,
         features=features_of(points),
     )
 
 
-def _edge_accuracies(calibration: Calibration, elsewhere: Sequence[str], edge: EdgeSettings) -> dict[str, float]:
+def _edge_accuracies(calibration: Calibration, edge_models: Sequence[str], edge: EdgeSettings) -> dict[str, float]:
     """Return the accuracy of each of the edge server's models. Raises ConfigError if one is unknown."""
     accuracy = {}
-    for name in elsewhere:
+    for name in edge_models:
         calibrated = edge_accuracy(calibration.figures, name, edge)
         if calibrated is None:
             there = name.removeprefix(EDGE)
