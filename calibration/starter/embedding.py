@@ -49,7 +49,7 @@ class EmbeddingKind(Kind):
         """Keep the photographs; None if the cheapest model gives no embeddings."""
         return None if train.embeddings is None else train
 
-    def tried(self, learned: Table, held: Table) -> list[TriedPoint]:
+    def try_points(self, learned: Table, held: Table) -> list[TriedPoint]:
         """One point for each number of neighbours and price."""
         assert learned.embeddings is not None
         assert held.embeddings is not None
@@ -67,7 +67,7 @@ class EmbeddingKind(Kind):
                 found.append(TriedPoint(held.right[place], ran))
         return found
 
-    def fitted(self, learned: Table, chosen: Any) -> PolicyPart:
+    def to_part(self, learned: Table, chosen: Any) -> PolicyPart:
         """Store the embeddings, who was right, and what was chosen."""
         which_k, which_price = divmod(chosen, len(PRICES))
         assert learned.embeddings is not None

@@ -135,12 +135,12 @@ class CascadeKind(Kind):
         """Fit a cascade for each limit of the mean cost."""
         return LearnedCascades(train.models, train.cascades)
 
-    def tried(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
+    def try_points(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
         """Return the results of each learned cascade on held-out images, the cheapest first."""
         points = {fitted: TriedPoint(*judge(fitted, held.outputs)) for fitted in set(learned.cascades)}
         return [points[fitted] for fitted in learned.cascades]
 
-    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
+    def to_part(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
         """Return the chosen cascades as they are stored."""
         front = tuple(learned.rungs(index) for index in chosen.front)
         return PolicyPart(CascadeFacts(learned.rungs(chosen.cascade), front))

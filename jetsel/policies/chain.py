@@ -118,7 +118,7 @@ class ChainKind(Kind):
         table = select_paths(train.outputs, near).take(drawn)
         return LearnedPaths(train.models, table, train.features[drawn], train.feature_names)
 
-    def fitted(self, learned: LearnedPaths, chosen: ChosenReading) -> PolicyPart:
+    def to_part(self, learned: LearnedPaths, chosen: ChosenReading) -> PolicyPart:
         """Return the paths, the scaled features, and the result of each path on each image, as they are stored."""
         rows = learned.of(chosen.features)
         scaling = fit_scaling(rows)

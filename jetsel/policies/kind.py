@@ -97,12 +97,12 @@ class Kind(ABC):
     def learn(self, train: Table) -> Any:
         """Return what the policy learns from these images, in its own type; None if it needs more models."""
 
-    def tried(self, _learned: Any, _held: Table) -> list[TriedPoint]:
+    def try_points(self, _learned: Any, _held: Table) -> list[TriedPoint]:
         """Return the results of each operating point on other images, always as many; [] if the policy has only one."""
         return []
 
     @abstractmethod
-    def fitted(self, learned: Any, chosen: Any) -> PolicyPart:
+    def to_part(self, learned: Any, chosen: Any) -> PolicyPart:
         """Return what a calibration stores. chosen: what held-out images decided, such as the index of a point."""
 
     @abstractmethod

@@ -247,7 +247,7 @@ class MultiplexerKind(Kind):
         readout, held_out = fit_readout(table_inputs(train), train.right, train.groups)
         return LearnedMultiplexer(readout, held_out, np.array(PRICES) / train.costs.max())
 
-    def tried(self, learned: LearnedMultiplexer, held: Table) -> list[TriedPoint]:
+    def try_points(self, learned: LearnedMultiplexer, held: Table) -> list[TriedPoint]:
         """Return the results at each price on held-out images."""
         chances = learned.readout.chances(table_inputs(held))
         points, rows = [], np.arange(len(chances))
@@ -258,7 +258,7 @@ class MultiplexerKind(Kind):
             points.append(TriedPoint(held.right[rows, columns], ran))
         return points
 
-    def fitted(self, learned: LearnedMultiplexer, chosen: Any) -> PolicyPart:
+    def to_part(self, learned: LearnedMultiplexer, chosen: Any) -> PolicyPart:
         """Return the network and the price with index `chosen`, as they are stored."""
         return PolicyPart(MultiplexerFacts(float(learned.prices[chosen])), learned.readout.weights)
 

@@ -65,7 +65,7 @@ def break_even(learned: Taught) -> list[str]:
     fit, lines = learned.train, []
     for share in BUDGETS:
         budget_ms = share * float(fit.costs("time").max())
-        tried = KIND[BESIDE].tried(learned.policies[BESIDE], learned.table)
+        tried = KIND[BESIDE].try_points(learned.policies[BESIDE], learned.table)
         place = _place([Outcomes.of(fit, one.correct, one.ran) for one in tried], budget_ms)
         if place is None:
             continue
@@ -90,7 +90,7 @@ def _tried(name: str, learned: Taught, recording: Recording) -> list[Outcomes]:
         return [_averaged(recording, learned, held_out if own else chances, one) for one in THRESHOLDS]
     if name == NAME and own:
         return [_priced(recording, held_out, price) for price in learned.policies[NAME].prices]
-    tried = KIND[name].tried(learned.policies[name], recording.table(learned.temperatures))
+    tried = KIND[name].try_points(learned.policies[name], recording.table(learned.temperatures))
     return [Outcomes.of(recording, one.correct, one.ran) for one in tried]
 
 

@@ -108,7 +108,7 @@ class PaperChainKind(Kind):
         linked = [train.models.index(model) for model in links]
         return Learned(links, optimum_votes(train.right[:, linked], train.costs[linked]), train.of(PAPER.features))
 
-    def fitted(self, learned: Learned, _chosen: Any) -> PolicyPart:
+    def to_part(self, learned: Learned, _chosen: Any) -> PolicyPart:
         """Store the links, and scaled features and votes of each image."""
         scaling = fit_scaling(learned.features)
         arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(learned.features)}

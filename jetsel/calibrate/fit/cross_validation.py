@@ -73,7 +73,7 @@ def draft_calibration(
 def assemble(unfitted: Calibration, learned: Learned, chosen: Chosen, kinds: Sequence[Kind] = USUAL) -> Calibration:
     """Return the calibration with the learned parts. unfitted: see `draft_calibration`."""
     able = [kind for kind in kinds if learned[kind.name] is not None and kind.name in chosen]
-    return replace(unfitted, parts={kind.name: kind.fitted(learned[kind.name], chosen[kind.name]) for kind in able})
+    return replace(unfitted, parts={kind.name: kind.to_part(learned[kind.name], chosen[kind.name]) for kind in able})
 
 
 Points = dict[str, list[Outcomes]]  # policy -> results of its operating points on held-out images
@@ -141,7 +141,7 @@ class _HeldOut:
     def points(self, kind: Kind, learned: Sequence[Learned]) -> list[Outcomes]:
         """Return the results of a policy's operating points on all images; none if it has one."""
         pairs = [(one[kind.name], table) for one, table in zip(learned, self._tables, strict=True)]
-        tried = [[] if taught is None else kind.tried(taught, table) for taught, table in pairs]
+        tried = [[] if taught is None else kind.try_points(taught, table) for taught, table in pairs]
         joined = [TriedPoint.joined(parts, self._order) for parts in zip(*tried, strict=False)]
         return [Outcomes.of(self._recording, point.correct, point.ran) for point in joined]
 
