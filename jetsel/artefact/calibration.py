@@ -196,7 +196,7 @@ class ChainFacts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MultiplexerFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is stored of `multiplexer`: the probability that one ms, or mJ, must gain; 0 is the paper's argmax."""
+    """What is stored of `multiplexer`. price: probability of a right answer that 1 ms, or mJ, must add; 0: argmax."""
 
     price: Annotated[float, Meta(ge=0)]
 

@@ -77,7 +77,7 @@ def current(folder: Path, family: str) -> Installed | None:
     """
     versions = _versions(folder, family)
     number = versions.current()
-    return None if number == NONE else _read_installed(versions.path(number), number, is_current=True)
+    return None if number == SHIPPED else _read_installed(versions.path(number), number, is_current=True)
 
 
 def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | None:

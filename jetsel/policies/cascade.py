@@ -42,7 +42,7 @@ class Cascade:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """None: a cascade reads no features of the image."""
+        """No features: a cascade does not read the image itself."""
         return ()
 
     @property

@@ -85,7 +85,7 @@ class LearnedPaths:
     features: NDArray[np.float32]
     feature_names: tuple[str, ...]
 
-    def of(self, names: Sequence[str]) -> NDArray[np.float32]:
+    def columns_of(self, names: Sequence[str]) -> NDArray[np.float32]:
         """Return the named features, (n, names)."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 
@@ -110,7 +110,7 @@ class ChainKind(Kind):
         if len(train.models) < 2:
             return None
         seven = [name for name in PAPER_SEVEN if name in train.feature_names] or train.feature_names
-        scaled = fit_scaling(train.of(seven)).apply(train.of(seven))
+        scaled = fit_scaling(train.columns_of(seven)).apply(train.columns_of(seven))
         rows = np.linspace(0, len(scaled) - 1, min(SAMPLE_IMAGES, len(scaled))).astype(int)
         near, _ = Neighbours(scaled).nearest_many(scaled[rows], min(SAMPLE_NEIGHBOURS, len(scaled)))
         # The order decides between equally near images, such as all images of one size, so it is drawn at random.
@@ -120,7 +120,7 @@ class ChainKind(Kind):
 
     def to_part(self, learned: LearnedPaths, chosen: ChosenReading) -> PolicyPart:
         """Return the paths, the scaled features, and the result of each path on each image, as they are stored."""
-        rows = learned.of(chosen.features)
+        rows = learned.columns_of(chosen.features)
         scaling = fit_scaling(rows)
         rungs = [[learned.models[rung] for rung in path.rungs] for path in learned.table.paths]
         paths = tuple(

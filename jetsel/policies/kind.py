@@ -37,7 +37,7 @@ class Table:
     embeddings: NDArray[np.float16] | None
     groups: NDArray[np.int64] | None = None
 
-    def of(self, names: Sequence[str]) -> NDArray[np.float32]:
+    def columns_of(self, names: Sequence[str]) -> NDArray[np.float32]:
         """Return the named features, (n, names) float32. Raises ValueError for an unknown name."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 

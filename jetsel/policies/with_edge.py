@@ -107,8 +107,8 @@ def requirements_policy(
 ) -> Requirements:
     """Return the policy of requests with requirements; each request then fills in its own.
 
-    calibration: if it is None, the paths are the single models with unknown figures. no_energy: why energies are
-    unknown, None if they are known. For the others, see deadline_policy.
+    offered: the family's policies by name. calibration: if it is None, the paths are the single models with unknown
+    figures. local_models, edge_models: names, cheapest first. no_energy: why energies are unknown, None if known.
     """
     figures = {} if calibration is None else calibration.figures
     points = [] if calibration is None else points_here(offered, calibration, local_models)
@@ -133,15 +133,15 @@ def _edge_accuracies(calibration: Calibration, edge_models: Sequence[str], edge:
     for name in edge_models:
         calibrated = edge_accuracy(calibration.figures, name, edge)
         if calibrated is None:
-            there = name.removeprefix(EDGE)
-            raise ConfigError(f"edge.models.{there}.accuracy: the calibration has none; example: accuracy = 0.84")
+            key = name.removeprefix(EDGE)
+            raise ConfigError(f"edge.models.{key}.accuracy: the calibration has none; example: accuracy = 0.84")
         accuracy[name] = calibrated
     return accuracy
 
 
 def edge_accuracy(figures: Mapping[str, Any], name: str, edge: EdgeSettings) -> float | None:
     """Return the configured, otherwise the calibrated accuracy of an edge server's model; None if neither is known."""
-    there, _, px = name.removeprefix(EDGE).partition(REDUCED)
-    entry = edge.models[there]
+    model, _, px = name.removeprefix(EDGE).partition(REDUCED)
+    entry = edge.models[model]
     accuracy = entry.accuracy_at_px[px] if px else entry.accuracy
-    return figures.get(f"single:{there}", {}).get("top1") if accuracy is None else accuracy
+    return figures.get(f"single:{model}", {}).get("top1") if accuracy is None else accuracy

@@ -245,7 +245,7 @@ class RailPower(msgspec.Struct, frozen=True):
 
 
 class PowerReading(msgspec.Struct, frozen=True):
-    """Power at one moment. total_w: of the whole board; if unknown, None, and `dropped` has the reason."""
+    """Power at one moment. total_w: sum of the rails total_of, the whole board; None, with the reason in dropped."""
 
     board: str | None
     rails: list[RailPower]

@@ -106,7 +106,9 @@ class PaperChainKind(Kind):
         links, _ = select_models(train.right, train.costs, train.models, PAPER.theta_points)
         links = links[:PAPER_LINKS]
         linked = [train.models.index(model) for model in links]
-        return Learned(links, optimum_votes(train.right[:, linked], train.costs[linked]), train.of(PAPER.features))
+        return Learned(
+            links, optimum_votes(train.right[:, linked], train.costs[linked]), train.columns_of(PAPER.features)
+        )
 
     def to_part(self, learned: Learned, _chosen: Any) -> PolicyPart:
         """Store the links, and scaled features and votes of each image."""

@@ -37,9 +37,9 @@ def try_readings(learned: LearnedPaths, held: Table) -> dict[Reading, TriedPoint
     outcomes = {Reading(): _at_prices(paths, *everywhere, prices)}
     ks = [k for k in KS if k <= LARGEST_SHARE * len(train_table.right)]
     for names in _feature_sets(learned) if ks else ():
-        scaling = fit_scaling(learned.of(names))
-        cached = Neighbours(scaling.apply(learned.of(names)))
-        near, _ = cached.nearest_many(scaling.apply(held.of(names)), ks[-1])
+        scaling = fit_scaling(learned.columns_of(names))
+        cached = Neighbours(scaling.apply(learned.columns_of(names)))
+        near, _ = cached.nearest_many(scaling.apply(held.columns_of(names)), ks[-1])
         for k, (right, spent) in zip(ks, means_near(train_table.right, cost, near, ks), strict=True):
             outcomes[Reading(names, k)] = _at_prices(paths, right, spent, prices)
     return outcomes
