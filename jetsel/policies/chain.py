@@ -170,7 +170,7 @@ class ChainKind(Kind):
 def _path_cost(
     rungs: Sequence[Rung], goes_on: NDArray[np.bool_], costs: NDArray[np.float64], calibration: Calibration
 ) -> NDArray[np.float32]:
-    """Return the cost of a path on each image, (n,). goes_on: whether models after the first run."""
+    """Return the cost of a path on each image, (n,). goes_on: (n,), True if more models than the first run."""
     first, *later = costs[model_columns([rung.model for rung in rungs], calibration)].tolist()
     cost: NDArray[np.float32] = (first + goes_on * sum(later)).astype(np.float32)
     return cost
