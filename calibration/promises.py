@@ -40,9 +40,9 @@ DEFAULT, BEST = "the default", "the best single model"
 class CascadeAlone(CascadeKind):
     """The cascade without the points of its front, which nobody asks here, and whose replay takes long."""
 
-    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
+    def to_part(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
         """Store the cascade of the chosen budget."""
-        return super().fitted(learned, replace(chosen, front=()))
+        return super().to_part(learned, replace(chosen, front=()))
 
 
 KINDS = (CascadeAlone(),)

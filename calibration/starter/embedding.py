@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from calibration.starter.calibrate import compared, fitted, recorded, show
 from jetsel.artefact.calibration import Calibration, PolicyPart
 from jetsel.policies.kind import Kind, Table, TriedPoint
-from jetsel.policies.multiplexer import CheapestFirst, after_the_cheapest
+from jetsel.policies.multiplexer import CheapestFirst, additional_costs
 from jetsel.policies.policy import Policy, Prediction
 from jetsel.policies.registry import USUAL
 from jetsel.premodel import Neighbours, worthiest
@@ -49,7 +49,7 @@ class EmbeddingKind(Kind):
         """Keep the photographs; None if the cheapest model gives no embeddings."""
         return None if train.embeddings is None else train
 
-    def tried(self, learned: Table, held: Table) -> list[TriedPoint]:
+    def try_points(self, learned: Table, held: Table) -> list[TriedPoint]:
         """One point for each number of neighbours and price."""
         assert learned.embeddings is not None
         assert held.embeddings is not None
@@ -60,14 +60,14 @@ class EmbeddingKind(Kind):
         for k in KS:
             chances = learned.right[near[:, : min(k, most)]].mean(axis=1)
             for price in PRICES / learned.costs.max():
-                place = np.arange(len(chances)), worthiest(chances, after_the_cheapest(learned.costs), price)
+                place = np.arange(len(chances)), worthiest(chances, additional_costs(learned.costs), price)
                 ran = np.zeros_like(held.right)
                 ran[place] = True
                 ran[:, 0] = True
                 found.append(TriedPoint(held.right[place], ran))
         return found
 
-    def fitted(self, learned: Table, chosen: Any) -> PolicyPart:
+    def to_part(self, learned: Table, chosen: Any) -> PolicyPart:
         """Store the embeddings, who was right, and what was chosen."""
         which_k, which_price = divmod(chosen, len(PRICES))
         assert learned.embeddings is not None
@@ -77,7 +77,7 @@ class EmbeddingKind(Kind):
 
     def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return the policy."""
-        models, costs = tuple(calibration.identities), after_the_cheapest(calibration.cost_array)
+        models, costs = tuple(calibration.identities), additional_costs(calibration.cost_array)
         neighbours = Neighbours(part.arrays["points"].astype(np.float32))
         weighing, right, points = part.facts, part.arrays["right"], len(neighbours.points)
         if points != len(right) or weighing.k > points:

@@ -16,7 +16,7 @@ from calibration.papers.multiplexer.edge import Margin, MultiplexerEdge, fit_mos
 from calibration.papers.multiplexer.local import refits
 from jetsel.base.errors import EngineDiedError, ModelUnavailableError
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.multiplexer import STATISTICS, Readout, inputs_of_table
+from jetsel.policies.multiplexer import STATISTICS, Readout, table_inputs
 from jetsel.policies.policy import Evidence, Steps
 from jetsel.policies.registry import KIND
 from tests.unit.calibrate.recorded import drawn
@@ -99,7 +99,7 @@ def test_replayed_it_runs_what_its_margin_says_of_the_network_s_chances() -> Non
     learned = taught(fit, [KIND["multiplexer"]])
     policy = fitted(learned)
     assert (policy.here, policy.away) == (("s", "m"), "l")
-    said_of = policy.readout.chances(inputs_of_table(test.table(learned.temperatures)))
+    said_of = policy.readout.chances(table_inputs(test.table(learned.temperatures)))
     half = float(np.median(said_of[:, 2] - said_of[:, :2].max(axis=1)))
     policy = replace(policy, margin=Margin(1, half))
     run = replay_all(policy, test, range(100), learned.temperatures, "m")

@@ -66,7 +66,7 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
     unfitted = draft_calibration(IDENTITY, recording, fit_temperatures(recording))
     table = recording.table(unfitted.temperatures)
     learned = learn(table.take(rows[rows % 4 > 0]), KINDS)
-    points = KINDS[0].tried(learned["embedding"], table.take(rows[rows % 4 == 0]))
+    points = KINDS[0].try_points(learned["embedding"], table.take(rows[rows % 4 == 0]))
     assert len({(point.correct.sum(), point.ran.sum()) for point in points}) > 1
     for place in range(0, len(points), len(points) // 7):
         calibration = assemble(unfitted, learned, {"embedding": place}, KINDS)

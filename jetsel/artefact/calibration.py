@@ -1,10 +1,9 @@
-"""A calibration: the data that choosing for one family needs, the models it belongs to, and its image statistics."""
+"""The content of a calibration: fitted policies of one family, the models they belong to, and image statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,9 +17,9 @@ BINS = 10
 
 
 class FeatureBins(Struct, frozen=True):
-    """Distribution of one feature over the calibration's images.
+    """Histogram of one feature over the calibration's images, to detect that later images differ.
 
-    edges: inner edges, ascending; shares: one for each bin.
+    edges: inner edges of the bins, ascending. shares: share of the images in each bin.
     """
 
     edges: Annotated[tuple[float, ...], Meta(max_length=BINS - 1)]
@@ -31,26 +30,26 @@ class FeatureBins(Struct, frozen=True):
             raise ValueError("shares must have one entry more than edges")
 
     def bins_of(self, values: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Return the bin of each value, (n,)."""
+        """Return the bin index of each value, (n,)."""
         return np.searchsorted(np.asarray(self.edges), values, side="left")
 
 
 class Confidence(Struct, frozen=True):
-    """Mean and standard deviation, over images, of a model's confidence when the default policy runs it."""
+    """Mean and standard deviation of a model's confidence, over the images on which the default policy runs it."""
 
     mean: float
     deviation: float
 
 
 class ExpectedStatistics(Struct, frozen=True):
-    """features: by name. confidences: by model, for the models that the default policy ran."""
+    """Statistics of the calibration's images. features: by name. confidences: by model that the default policy ran."""
 
     features: dict[str, FeatureBins]
     confidences: dict[str, Confidence]
 
 
 def fit_bins(values: NDArray[np.float32]) -> FeatureBins:
-    """Return tenths of these (n,) values. Repeated values give fewer bins; a constant gives below, at and above."""
+    """Return a histogram with a tenth of the (n,) values in each bin; fewer bins if values repeat, 3 for a constant."""
     if values.min() == values.max():
         constant = values.max()
         return FeatureBins((float(np.nextafter(constant, np.float32(-np.inf))), float(constant)), (0.0, 1.0, 0.0))
@@ -61,7 +60,7 @@ def fit_bins(values: NDArray[np.float32]) -> FeatureBins:
 
 
 ANSWERS = "answers.npz"
-"""File beside a shipped calibration: a condensed recording, used to fit thresholds to another machine's latencies."""
+"""File beside a calibration: a condensed recording, from which thresholds are fitted to another machine's latencies."""
 
 Name = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[float, Meta(gt=0)]
@@ -69,11 +68,11 @@ Unsigned = Annotated[float, Meta(ge=0)]
 
 
 class BoundIdentities(Struct, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
-    """The family, labels, models and features that a recording or a calibration is valid for."""
+    """What a recording or a calibration is valid for: one family, its labels, models and features."""
 
     family: Name
     labels_sha256: Name  # the family's identity
-    identities: dict[Name, Name]  # model -> Manifest.identity, cheapest first
+    identities: dict[Name, Name]  # model -> hash of its files (Manifest.identity), cheapest first
     feature_table: Name  # hash of the table of features in use
     decode_px: Annotated[int, Meta(ge=1)]  # the shorter side that images were decoded for
     features_px: Annotated[int, Meta(ge=1)]  # largest number of pixels that features are computed on
@@ -82,22 +81,22 @@ class BoundIdentities(Struct, frozen=True, eq=False, kw_only=True, forbid_unknow
 class CalibrationImages(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The images that a calibration was made from."""
 
-    count: Annotated[int, Meta(ge=1)]  # without the unknown ones
+    count: Annotated[int, Meta(ge=1)]  # without the `unknown` ones
     labels_from: Name | None = None  # the model whose answers serve as labels; None: real labels
-    unknown: Annotated[int, Meta(ge=0)] = 0  # number of images outside all classes on which promises were tested
+    unknown: Annotated[int, Meta(ge=0)] = 0  # number of images of no class, on which promised error rates were tested
 
 
 class MeasuredEnergy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Energies above idle power."""
+    """Energies above idle power, measured during calibration."""
 
     mean_mj: dict[Name, Positive] = {}  # model -> mean energy of one run; empty: not measured
     half_width_mj: dict[Name, Unsigned] = {}  # model -> half of the mean's 95 % interval, if known
-    chooser_mj: Positive | None = None  # of features and choice for one image
-    reason: Name | None = None  # why energy was not measured
+    chooser_mj: Positive | None = None  # energy of features and choice for one image
+    reason: Name | None = None  # why energy was not measured, None if it was
 
 
 class CalibrationFacts(BoundIdentities, frozen=True, eq=False, kw_only=True, forbid_unknown_fields=True):
-    """The part of a calibration that is stored as JSON: all but its policies."""
+    """All of a calibration but its fitted policies; stored as JSON."""
 
     images: CalibrationImages
     temperatures: dict[Name, Positive]  # model -> divisor of its logits
@@ -111,12 +110,12 @@ class CalibrationFacts(BoundIdentities, frozen=True, eq=False, kw_only=True, for
     rival: Name | None = None  # the policy that the default had to beat on held-out images
     expected: ExpectedStatistics | None = None  # on the calibration's images; None: not stored
     machine: dict[str, Any] = {}  # state of the board during the measurements; empty: unknown
-    promises: dict[Name, Promises] = {}  # policy -> its promises
-    wrong_at_most: Share | None = None  # default of this family's requests; None: no promise
+    promises: dict[Name, Promises] = {}  # policy -> error rates that it can promise
+    wrong_at_most: Share | None = None  # error rate promised to requests by default; None: no promise
 
     @property
     def costs(self) -> dict[str, float]:
-        """Cost of one run of each model: ms, or mJ if energy is the objective."""
+        """Model -> cost of one run: ms, or mJ if energy is the objective."""
         return self.energy.mean_mj if self.objective == "energy" else self.costs_ms
 
     @property
@@ -127,25 +126,25 @@ class CalibrationFacts(BoundIdentities, frozen=True, eq=False, kw_only=True, for
 
 @dataclass(frozen=True, eq=False)
 class PolicyPart:
-    """The stored part of one policy. facts: of its kind's type, for JSON. arrays: by name."""
+    """What a calibration stores of one policy. facts: of its type in FACTS_TYPES, as JSON. arrays: by name, as .npz."""
 
     facts: Any
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 class Calibration(CalibrationFacts, frozen=True, eq=False, kw_only=True):
-    """One family's calibration."""
+    """A whole calibration of one family."""
 
     parts: dict[str, PolicyPart] = {}  # policy -> its fitted part; others are not offered
 
     @property
     def facts(self) -> CalibrationFacts:
-        """All but the policies."""
+        """The calibration without its fitted policies."""
         return CalibrationFacts(**{name: getattr(self, name) for name in CalibrationFacts.__struct_fields__})
 
 
 def verify(calibration: Calibration) -> None:
-    """Raise CalibrationError for the first part that contradicts the others."""
+    """Raise CalibrationError if models, costs and energies contradict each other."""
     models = calibration.identities.keys()
     if not models:
         raise contradiction("it names no model")
@@ -160,21 +159,21 @@ def verify(calibration: Calibration) -> None:
 
 
 def contradiction(what: str) -> CalibrationError:
-    """Return the error for parts of a calibration that contradict each other."""
+    """Return the error for a calibration whose parts contradict each other. what: which, in words."""
     return CalibrationError(f"the calibration contradicts itself: {what}; recalibrate")
 
 
 class Rung(Struct, frozen=True, forbid_unknown_fields=True):
-    """One rung of a cascade. Its answer is used if the confidence reaches the threshold; the last threshold is 0.0."""
+    """One model of a cascade. Its answer is used if its confidence reaches the threshold, 0.0 for the last model."""
 
     model: Annotated[str, Meta(min_length=1)]
     threshold: Annotated[float, Meta(ge=0)]
 
 
 class CascadeFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The stored cascades: each runs its rungs in order, the cheapest first, until one accepts the answer.
+    """The stored cascades: each runs the models of its rungs in order until a rung accepts the answer.
 
-    cascade: the rungs of the policy `cascade`. front: the rungs of its other operating points, which trade accuracy for
+    cascade: the policy `cascade`, rungs cheapest first. front: its other operating points, which trade accuracy for
     cost: `cascade:1` and so on, the most expensive first.
     """
 
@@ -183,10 +182,10 @@ class CascadeFacts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChainFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The paths of a chain, the features that define neighbours, and their number k.
+    """What is stored of the policy `chain`: paths (cascades) to select from by the k most similar calibration images.
 
-    price: share of right answers per cost of the most expensive model. prices: for other operating points, the most
-    expensive first.
+    features: names of those that define similarity. price: share of right answers that the cost of the most expensive
+    model must gain. prices: those of the other operating points, `chain:1` and so on, the most expensive first.
     """
 
     paths: tuple[tuple[Rung, ...], ...]
@@ -197,12 +196,10 @@ class ChainFacts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MultiplexerFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The chance that one ms, or one mJ if energy is the objective, must gain; 0 is the paper's argmax."""
+    """What is stored of `multiplexer`. price: probability of a right answer that 1 ms, or mJ, must add; 0: argmax."""
 
     price: Annotated[float, Meta(ge=0)]
 
 
-FACTS_TYPES: Mapping[str, Any] = MappingProxyType(
-    {"chain": ChainFacts, "cascade": CascadeFacts, "multiplexer": MultiplexerFacts}
-)
+FACTS_TYPES: Mapping[str, Any] = {"chain": ChainFacts, "cascade": CascadeFacts, "multiplexer": MultiplexerFacts}
 """Policy -> the type of its stored facts."""

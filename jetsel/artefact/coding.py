@@ -26,46 +26,47 @@ _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, RecursionError)
 
 
 class ManifestHeader(Struct, frozen=True):
-    """Start of the manifest in every version, read before the rest."""
+    """Start of the manifest in every version, read first to recognise format and version."""
 
     format: str
     version: int
 
 
 class Envelope(ManifestHeader, frozen=True, forbid_unknown_fields=True):
-    """The manifest. sha256: hash of its body as written, followed by the other file, to detect damage."""
+    """The manifest. sha256: hash of `body` as written followed by the file of arrays, to detect damage."""
 
     sha256: str
     body: msgspec.Raw
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a calibration beside its arrays. parts: policy -> its facts."""
+    """The content of a calibration without its arrays. parts: policy -> PolicyPart.facts."""
 
     facts: CalibrationFacts
     parts: dict[str, Any]
 
 
 def encode(calibration: Calibration) -> dict[str, bytes]:
-    """Return the content of each file by its name. Raises CalibrationError for what `read` would reject."""
+    """Return the content of each file by its name. Raises CalibrationError if the calibration contradicts itself."""
     verify(calibration)
     parts = calibration.parts
     packed = pack({f"{policy}.{name}": array for policy, part in parts.items() for name, array in part.arrays.items()})
-    plain = Body(calibration.facts, {policy: part.facts for policy, part in parts.items()})
-    written = msgspec.json.encode(plain, enc_hook=lambda value: value.tolist())  # figures often are numpy scalars
-    body = msgspec.json.format(written, indent=1)
+    content = Body(calibration.facts, {policy: part.facts for policy, part in parts.items()})
+    compact = msgspec.json.encode(content, enc_hook=lambda value: value.tolist())  # figures often are numpy scalars
+    body = msgspec.json.format(compact, indent=1)
     envelope = Envelope(FORMAT, VERSION, _digest(body, packed), msgspec.Raw(body))
     return {MANIFEST: msgspec.json.encode(envelope) + b"\n", ARRAYS: packed}
 
 
 def _digest(body: bytes | msgspec.Raw, arrays: bytes) -> str:
+    """Return the SHA-256 of a manifest's body followed by the file of arrays, in hex."""
     return hashlib.sha256(bytes(body) + arrays).hexdigest()
 
 
 def save(calibration: Calibration, folder: Path) -> None:
     """Write the two files into a folder, to ship a calibration with models; create the folder if needed.
 
-    Raises OSError, and CalibrationError for what `read` would reject. `install` puts a calibration into use instead.
+    Raises OSError, and the CalibrationError of `encode`. `install` puts a calibration into use instead.
     """
     files = encode(calibration)
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +75,7 @@ def save(calibration: Calibration, folder: Path) -> None:
 
 
 def read(folder: Path) -> Calibration:
-    """Return a calibration from its two files, with read-only arrays. Raises CalibrationError with the fault."""
+    """Return the calibration in a folder, with read-only arrays. Raises CalibrationError with fault and repair."""
     envelope, arrays = _envelope(folder), _read_bounded(folder / ARRAYS, MAX_BYTES)
     if _digest(envelope.body, arrays) != envelope.sha256:
         raise CalibrationError(f"{folder}: altered or damaged since it was written; {RESTORE}")
@@ -89,11 +90,12 @@ def read(folder: Path) -> Calibration:
 
 
 def read_identity(folder: Path) -> str:
-    """Return the SHA-256 of both files, in hex. Raises CalibrationError if the manifest is unreadable."""
+    """Return the SHA-256 of a calibration, in hex, from its manifest. Raises CalibrationError if that is unreadable."""
     return _envelope(folder).sha256
 
 
 def _envelope(folder: Path) -> Envelope:
+    """Return the manifest in a folder. Raises CalibrationError if it is none, or of another version."""
     path = folder / MANIFEST
     data = _read_bounded(path, MAX_MANIFEST_BYTES)
     try:
@@ -112,10 +114,10 @@ def _envelope(folder: Path) -> Envelope:
 
 def _assemble(body: Body, arrays: dict[str, NDArray[Any]]) -> Calibration:
     """Return the calibration. Raises CalibrationError for a policy that this version does not have."""
-    gone = sorted(body.parts.keys() - FACTS_TYPES.keys())
-    if gone:
+    unknown = sorted(body.parts.keys() - FACTS_TYPES.keys())
+    if unknown:
         repair = "run jetsel calibrate IMAGES, or update jetsel"
-        raise CalibrationError(f"it has {', '.join(gone)}, which this jetsel does not know: {repair}")
+        raise CalibrationError(f"it has {', '.join(unknown)}, which this jetsel does not know: {repair}")
     groups: dict[str, dict[str, NDArray[Any]]] = {}  # policy -> its arrays, by the name after the first dot
     for name, array in arrays.items():
         group, _, member = name.partition(".")

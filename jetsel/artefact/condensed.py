@@ -1,8 +1,8 @@
 """A recording without images, small enough to ship, from which thresholds are fitted to another machine's latencies.
 
-It holds for each image the class, the classes among any model's first three, and 64 places that share the rest of the
-probability evenly, at each model's calibrated temperature. Confidences, and which model is right, are therefore nearly
-those of the whole recording. Features are rounded to float16.
+It holds for each image the true class, the logits of all classes among any model's first three, and 64 columns that
+share the rest of the probability evenly, at each model's calibrated temperature. Confidences, and which model is right,
+are therefore nearly those of the whole recording. Features are rounded to float16.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from jetsel.premodel.cascades import Outputs, log_softmax, replay_cascade, tried
 TOP_CLASSES, REST_PLACES = 3, 64
 FEW_CLASSES = 16  # families with fewer classes keep all of them
 RESTORE = "install jetsel again"
-_NO_LOGIT = -1e4  # a logit within float16 whose probability is 0
+_NO_LOGIT = -1e4  # fits into float16, and its probability is 0
 
 
 class AnsweredModel(NamedTuple):
-    """One model in ANSWERS: its Manifest.identity, and the divisor of its logits."""
+    """One model in the file ANSWERS: the hash of its files (Manifest.identity), and the divisor of its logits."""
 
     identity: str
     temperature: float
@@ -36,11 +36,11 @@ class AnsweredModel(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RecordedAnswers:
-    """Answers of m models on n images, as in ANSWERS, and the models' latencies.
+    """Condensed answers of m models on n images, from the file ANSWERS, and the models' latencies.
 
-    logits: (m, n, c) float16 or float32, already divided by the temperatures. classes: (n,) the true class as a place
-    among the c, which differ from image to image. features: (n, f) float32. groups: (n,), near-duplicates share a
-    number. costs_ms: by model, in the order of `models`. labels: (n,) the true class numbers.
+    logits: (m, n, c) float16 or float32, already divided by the temperatures; the classes of the c columns differ from
+    image to image. classes: (n,) column of the true class. features: (n, f) float32. groups: (n,), near-duplicates
+    share a number. costs_ms: latency by model, in the order of `models`. labels: (n,) the true class numbers.
     """
 
     models: tuple[str, ...]
@@ -52,12 +52,12 @@ class RecordedAnswers:
     labels: NDArray[np.int64]
 
     def cascades(self, costs_ms: Sequence[float]) -> list[tuple[tuple[int, ...], NDArray[np.bool_], NDArray[np.bool_]]]:
-        """Return each model alone and each cascade of two, by rising time: its columns, and what `judge` finds."""
+        """Return each model and pair as a cascade by rising time: model indexes, right answers (n,), who ran (n, m)."""
         order = sorted(range(len(self.models)), key=lambda column: (costs_ms[column], self.models[column]))
         log_odds = [log_softmax(self.logits[column], 1.0) for column in order]
         outputs = Outputs(log_odds, self.classes, np.array([costs_ms[column] for column in order]))
         tried = tried_cascades(outputs).cascades
-        return [(tuple(order[rung] for rung in one.rungs), *replay_cascade(one, outputs)) for one in tried]
+        return [(tuple(order[rung] for rung in cascade.rungs), *replay_cascade(cascade, outputs)) for cascade in tried]
 
 
 def condense(
@@ -68,53 +68,51 @@ def condense(
     temperatures: Mapping[str, float],
     identities: Mapping[str, str],
 ) -> bytes:
-    """Return the content of ANSWERS, without paths, embeddings and energies.
+    """Return the content of the file ANSWERS for n images.
 
     logits: model -> (n, classes of the family). classes: (n,) the true class numbers. features: (n, f). groups: (n,),
-    see RecordedAnswers; None if each image is its own. identities: of models that the calibration beside it may lack.
+    near-duplicates share a number; None if there are none. temperatures: model -> divisor of its logits. identities:
+    model -> Manifest.identity, for models that the calibration beside the file may lack.
     """
     scaled = {model: log_softmax(model_logits, temperatures[model]) for model, model_logits in logits.items()}
-    most = TOP_CLASSES if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
-    first = np.stack([np.argsort(-model_logits, axis=1)[:, :most] for model_logits in scaled.values()], axis=1)
-    stored_classes = [np.unique(row) for row in first]
+    n_top = TOP_CLASSES if next(iter(scaled.values())).shape[1] > FEW_CLASSES else FEW_CLASSES
+    top = np.stack([np.argsort(-model_logits, axis=1)[:, :n_top] for model_logits in scaled.values()], axis=1)
+    stored_classes = [np.unique(row) for row in top]
     width = max(map(len, stored_classes))
-    no_class = width + REST_PLACES - 1  # place of a true class that no model ranks high
+    rest_column = width + REST_PLACES - 1  # for a true class that no model ranks high
+    columns = [
+        int(np.flatnonzero(stored == true)[0]) if true in stored else rest_column
+        for stored, true in zip(stored_classes, classes, strict=True)
+    ]
     arrays: dict[str, NDArray[np.generic]] = {
         "features": features.astype(np.float16),
         "groups": np.arange(len(stored_classes)) if groups is None else groups,
         "labels": classes,
-        "classes": np.array(
-            [
-                int(np.flatnonzero(places == true)[0]) if true in places else no_class
-                for places, true in zip(stored_classes, classes, strict=True)
-            ]
-        ),
+        "classes": np.array(columns),
     }
     for model, model_logits in scaled.items():
-        arrays[f"logits.{model}"] = _condensed_logits(model_logits, stored_classes, width)
+        arrays[f"logits.{model}"] = _condense(model_logits, stored_classes, width)
     for model, identity in identities.items():
         arrays[f"identity.{model}"] = np.frombuffer(bytes.fromhex(identity), np.uint8)
         arrays[f"temperature.{model}"] = np.array([temperatures[model]])
     return pack(arrays)
 
 
-def _condensed_logits(
-    logits: NDArray[np.float32], stored_classes: Sequence[NDArray[np.int64]], width: int
-) -> NDArray[np.float16]:
-    """Return one model's log odds for each image's stored classes, and for the rest: (n, width + REST)."""
-    short = np.full((len(stored_classes), width + REST_PLACES), _NO_LOGIT, np.float32)
-    for row, classes in enumerate(stored_classes):
+def _condense(logits: NDArray[np.float32], stored: Sequence[NDArray[np.int64]], width: int) -> NDArray[np.float16]:
+    """Return one model's logits for each image's stored classes, then for the rest: (n, width + REST_PLACES)."""
+    condensed = np.full((len(stored), width + REST_PLACES), _NO_LOGIT, np.float32)
+    for row, classes in enumerate(stored):
         others = np.delete(logits[row], classes)
-        short[row, : len(classes)] = logits[row, classes]
+        condensed[row, : len(classes)] = logits[row, classes]
         if len(others):
-            short[row, width:] = np.logaddexp.reduce(others) - np.log(REST_PLACES)
-    return short.astype(np.float16)
+            condensed[row, width:] = np.logaddexp.reduce(others) - np.log(REST_PLACES)
+    return condensed.astype(np.float16)
 
 
 def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredModel]:
-    """Return the models in ANSWERS whose identity is known, there or in the calibration. Raises CalibrationError."""
+    """Return the models in the file ANSWERS, by name, and those of the calibration. Raises CalibrationError."""
     arrays, temperatures = _read(folder), calibration.temperatures
-    models = {name: AnsweredModel(one, temperatures[name]) for name, one in calibration.identities.items()}
+    models = {name: AnsweredModel(sha256, temperatures[name]) for name, sha256 in calibration.identities.items()}
     for key, values in arrays.items():
         kind, _, name = key.partition(".")
         if kind == "identity":
@@ -123,7 +121,7 @@ def read_models(folder: Path, calibration: Calibration) -> dict[str, AnsweredMod
 
 
 def read_condensed(folder: Path, costs_ms: Mapping[str, float]) -> RecordedAnswers:
-    """Return the answers of the models in `costs_ms`, in that order. Raises CalibrationError."""
+    """Return the answers in the file ANSWERS of the models in `costs_ms`, in that order. Raises CalibrationError."""
     arrays = _read(folder)
     try:
         return RecordedAnswers(

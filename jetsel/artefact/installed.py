@@ -19,9 +19,10 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """One calibration of the history. If it cannot be used, `calibration` is None and `reason` says why.
+    """One installed calibration. If it cannot be used, `calibration` and sha256 are None, and `reason` says why.
 
-    sha256: the same for every copy of it on any device; None if it cannot be used.
+    number: rises with each installation; SHIPPED: it came with the models. is_current: True if it is in use. report:
+    HTML file, None without one. sha256: the same for every copy of it on any device.
     """
 
     number: int
@@ -34,7 +35,7 @@ class Installed:
 
     @property
     def description(self) -> str:
-        """Number and date, in words."""
+        """Number and date of the calibration, in words."""
         name = _number_in_words(self.number)
         return name if self.calibration is None else f"{name}, of {self.calibration.created}"
 
@@ -50,40 +51,40 @@ def install(
 ) -> Installed:
     """Install a calibration in `folder`/`family` under the next number, with its report (HTML), and put it into use.
 
-    answers: the content of ANSWERS, for fitting on other machines; None if unknown. If the process is killed or space
-    runs out, the one before stays in use. The last 10 older ones are kept. Raises CalibrationError that names the
-    repair; nothing has changed then.
+    answers: the content of the file ANSWERS, for fitting on other machines; None: no such file. If the process is
+    killed or space runs out, the calibration before stays in use. The last 10 older ones are kept. Raises
+    CalibrationError that names the repair; nothing has changed then.
     """
     versions = _versions(folder, family)
     if calibration.family != family:
         raise CalibrationError(f"the calibration is of family {calibration.family}, not {family}: calibrate {family}")
-    others = {REPORT: None if report is None else report.encode(), ANSWERS: answers}
-    files = encode(calibration) | {name: content for name, content in others.items() if content is not None}
+    extras = {REPORT: None if report is None else report.encode(), ANSWERS: answers}
+    files = encode(calibration) | {name: content for name, content in extras.items() if content is not None}
 
-    def make(directory: Path) -> None:
+    def write_files(directory: Path) -> None:
         for name, content in files.items():
             write(directory / name, content)
         read(directory)
 
-    number = versions.install(make)
+    number = versions.install(write_files)
     return _read_installed(versions.path(number), number, is_current=True)
 
 
 def current(folder: Path, family: str) -> Installed | None:
-    """Return the owner's calibration in use, None if none is. If it cannot be used, its `reason` says why.
+    """Return the owner's calibration of the family that is in use, usable or not; None if the shipped one is.
 
     Raises CalibrationError if the link is foreign or unreadable.
     """
     versions = _versions(folder, family)
     number = versions.current()
-    return None if number == NONE else _read_installed(versions.path(number), number, is_current=True)
+    return None if number == SHIPPED else _read_installed(versions.path(number), number, is_current=True)
 
 
 def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | None:
     """Return the calibration that came with a family's models, None if there is none.
 
-    labels_sha256: of the family, None for any. A family with a trained head shares its backbone's folder, whose
-    calibration is for other classes and is not returned.
+    labels_sha256: hash of the family's labels, None to accept any. A family with a trained head shares the folder of
+    its backbone, whose calibration is for other classes and is not returned.
     """
     installed = _read_installed(directory, SHIPPED, is_current=False) if directory.is_dir() else None
     calibration = None if installed is None else installed.calibration
@@ -92,7 +93,7 @@ def shipped(directory: Path, labels_sha256: str | None = None) -> Installed | No
 
 
 def history(folder: Path, family: str) -> list[Installed]:
-    """Return every kept calibration, the newest first. Raises CalibrationError if the folder cannot be listed."""
+    """Return all installed calibrations, the newest first. Raises CalibrationError if they cannot be listed."""
     versions = _versions(folder, family)
     used = versions.current()
     numbers = sorted({*versions.numbers(), used} - {SHIPPED}, reverse=True)
@@ -100,7 +101,7 @@ def history(folder: Path, family: str) -> list[Installed]:
 
 
 def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, str]) -> Installed | None:
-    """Put the previous calibration, or the one numbered `to`, into use; return it, None for the shipped one.
+    """Put the previous calibration (to: None), or the one numbered `to`, into use; return it, None for the shipped.
 
     refused: number -> why the models cannot be served with it. Nothing is deleted, so a later rollback can undo this
     one. Raises CalibrationError if there is no such calibration or it would be rejected; nothing has changed then.
@@ -111,21 +112,21 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
             f"{versions.folder}: no calibration of your own is in use, so there is none to go back from; use "
             "--to NUMBER: see jetsel calibration list"
         )
-    name = versions.before() if to is None else to
-    if name == versions.current():
-        raise CalibrationError(f"in use already for family {family}: {_number_in_words(name)}")
+    number = versions.before() if to is None else to
+    if number == versions.current():
+        raise CalibrationError(f"in use already for family {family}: {_number_in_words(number)}")
     numbers = sorted(versions.numbers())
-    if name != SHIPPED and name not in numbers:
-        there = ", ".join(map(str, [SHIPPED, *numbers]))
-        raise CalibrationError(f"family {family} has no calibration number {name}: there are {there}")
-    installed = None if name == SHIPPED else _read_installed(versions.path(name), name, is_current=True)
-    reason = refused.get(name) or (None if installed is None else installed.reason)
+    if number != SHIPPED and number not in numbers:
+        existing = ", ".join(map(str, [SHIPPED, *numbers]))
+        raise CalibrationError(f"family {family} has no calibration number {number}: there are {existing}")
+    installed = None if number == SHIPPED else _read_installed(versions.path(number), number, is_current=True)
+    reason = refused.get(number) or (None if installed is None else installed.reason)
     if reason is not None:
         raise CalibrationError(
-            f"number {name} cannot be used: {reason}. Nothing has changed; "
+            f"number {number} cannot be used: {reason}. Nothing has changed; "
             "name another with --to, see: jetsel calibration list"
         )
-    versions.use(name, read)
+    versions.use(number, read)
     return installed
 
 

@@ -1,4 +1,4 @@
-"""The promises of a policy about its errors: the lowest accepted score for each level."""
+"""Promises: error rates that calibration guarantees for a policy, if it rejects answers with a low score."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ SMALLEST = 6e-8  # half a step of float32 below 1; probabilities stay this far f
 
 
 def log_odds(probability: NDArray[np.floating] | float) -> NDArray[np.float64]:
-    """Return ln(p / (1 - p)), the score of an answer with probability p; p is clipped to SMALLEST from 0 and 1."""
+    """Return ln(p / (1 - p)), the score of an answer with probability p; p stays SMALLEST away from 0 and 1."""
     clipped = np.clip(np.asarray(probability, np.float64), SMALLEST, 1 - SMALLEST)
     return np.log(clipped / (1 - clipped))
 
 
 class Promise(Struct, frozen=True, forbid_unknown_fields=True):
-    """One level of one policy, fitted on held-out images.
+    """A promise of one policy, fitted on held-out images: at most `wrong_at_most` of its answers are wrong.
 
     threshold: lowest accepted score, see `log_odds`. early: for each rung of a cascade but the last, the score below
-    which it rejects at once, None for never. answered: share of the images that are answered; wrong: share of those
-    answers that are wrong. saved: share of the mean time that early rejection saves. unknown_refused: share of rejected
-    images among those outside all classes; None if none were tested.
+    which it rejects the image at once, None for never. answered: share of images that are answered; wrong: share of
+    wrong ones among these answers. saved: share of the mean time that early rejection saves. unknown_refused: share of
+    rejected images among those of no class; None if none were tested.
     """
 
     wrong_at_most: Share
@@ -39,32 +39,32 @@ class Promise(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MissingPromise(Struct, frozen=True, forbid_unknown_fields=True):
-    """A level that cannot be promised. images: number needed in all, None if no number is likely to suffice."""
+    """An error rate that cannot be promised. images: total needed to promise it, None if none is likely to suffice."""
 
     wrong_at_most: Share
     images: int | None
 
 
 class Promises(Struct, frozen=True, forbid_unknown_fields=True):
-    """The promises of one policy. kept: by rising level. recorded: number of images, near-duplicates counted once."""
+    """The promises of one policy, by rising error rate. recorded: number of images, near-duplicates counted once."""
 
     kept: tuple[Promise, ...]
     missing: tuple[MissingPromise, ...]
     recorded: int
 
     def promise_for(self, wrong_at_most: float) -> Promise:
-        """Return the promise with the highest level up to `wrong_at_most`.
+        """Return the promise with the highest error rate up to `wrong_at_most`.
 
-        Raises RequirementsError with the reason, such as the number of missing images.
+        Raises RequirementsError if there is none, with the reason, such as the number of missing images.
         """
-        able = [one for one in self.kept if one.wrong_at_most <= wrong_at_most]
-        if able:
-            return able[-1]
-        lacking = [one for one in self.missing if one.wrong_at_most <= wrong_at_most]
-        if not lacking:
-            least = min([one.wrong_at_most for one in self.kept] + [one.wrong_at_most for one in self.missing])
+        kept = [promise for promise in self.kept if promise.wrong_at_most <= wrong_at_most]
+        if kept:
+            return kept[-1]
+        missing = [level for level in self.missing if level.wrong_at_most <= wrong_at_most]
+        if not missing:
+            least = min([level.wrong_at_most for level in self.kept] + [level.wrong_at_most for level in self.missing])
             why = f"the lowest level that is calibrated is {least:g}"
-        elif (needed := lacking[-1].images) is None:
+        elif (needed := missing[-1].images) is None:
             why = "even its surest answers are wrong too often: use a better model, or allow more wrong answers"
         else:
             more = float(f"{max(1, needed - self.recorded):.2g}")

@@ -205,7 +205,7 @@ class ServerConnection:
         self._report(result)
 
     async def _while_available(self, sending: Coroutine[None, None, AskResult]) -> AskResult:
-        """Return the result; check a silent server. Raises ConnectionError if the server becomes unavailable."""
+        """Wait for a result; check the server if it is silent. Raises ConnectionError if it becomes unavailable."""
         sent = asyncio.ensure_future(sending)
         self._sent.add(sent)
         sent.add_done_callback(self._sent.discard)
@@ -213,7 +213,7 @@ class ServerConnection:
             sent.cancel()
         while not (await asyncio.wait({sent}, timeout=QUIET_S))[0]:
             last_s = max(model.answered_s for model in self._models.values())
-            if time.monotonic() - last_s > QUIET_S:  # nor to any other request
+            if time.monotonic() - last_s > QUIET_S:  # no answer to any other request either
                 self._check_now.set()
         if sent.cancelled():
             raise ConnectionError(f"cancelled: {self._unavailable}")

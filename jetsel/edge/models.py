@@ -176,7 +176,7 @@ def _input_spec(name: str, model: EdgeModel, family: Family) -> InputSpec | None
 
 
 def _label_places(name: str, model: EdgeModel, labels: Labels) -> list[int] | None:
-    """Return the family's class for each number of the model's output, None if they agree. Raises ConfigError."""
+    """Return the class index of each number in the output, None if no file maps them. Raises ConfigError."""
     if model.labels is None:
         return None
     key = f"edge.models.{name}.labels"

@@ -9,12 +9,12 @@ import numpy as np
 
 from jetsel.artefact.calibration import Calibration, CascadeFacts, PolicyPart, Rung
 from jetsel.base.errors import ModelUnavailableError
-from jetsel.policies.kind import Kind, Table, TriedPoint, columns
+from jetsel.policies.kind import Kind, Table, TriedPoint, model_columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Prediction, Run, Steps
 from jetsel.premodel.cascades import FittedCascade, replay_cascade
 
 NAME = "cascade"
-LEAST = np.float32(1e-30)  # float32 rounds small probabilities to 0, which has no logarithm
+LEAST_PROBABILITY = np.float32(1e-30)  # float32 rounds small probabilities to 0, which has no logarithm
 
 
 def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, ...]:
@@ -23,17 +23,18 @@ def rungs_of(models: Sequence[str], thresholds: Sequence[float]) -> tuple[Rung, 
 
 
 def check_rungs(name: str, rungs: Sequence[Rung], calibration: Calibration) -> None:
-    """Raise ValueError unless the last rung accepts every answer and the calibration has every model."""
+    """Raise ValueError unless the last rung accepts any answer and the calibration has all models. name: in errors."""
     if not rungs or rungs[-1].threshold != 0.0:
         raise ValueError(f"the last rung of {name} must accept all")
-    columns([rung.model for rung in rungs], calibration)
+    model_columns([rung.model for rung in rungs], calibration)
 
 
 @dataclass(frozen=True)
 class Cascade:
-    """Answers with the mean of the temperature-scaled logits of all models that ran.
+    """Policy that runs models in order until the confidence of their joint answer reaches the rung's threshold.
 
-    Source: Wang et al. 2020, Wisdom of Committees, section 3. rungs: cheapest first; the first always runs.
+    The answer is the mean of the temperature-scaled logits of all models that ran: Wang et al. 2020, Wisdom of
+    Committees, section 3. rungs: models with thresholds, cheapest first; the first always runs.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Cascade:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """A cascade reads no features."""
+        """No features: a cascade does not read the image itself."""
         return ()
 
     @property
@@ -50,7 +51,7 @@ class Cascade:
         return tuple(rung.model for rung in self.rungs)
 
     @property
-    def first(self) -> tuple[str, ...]:
+    def first_models(self) -> tuple[str, ...]:
         """The model that always runs."""
         return self.models[:1]
 
@@ -58,39 +59,39 @@ class Cascade:
         return " then ".join(self.models)
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Climb from the first model."""
+        """Run the cascade for one image."""
         return self.climb("first rung")
 
     def climb(self, why: str) -> Steps:
         """Run the models in order until the answer is sure; skip unavailable ones. why: reason for the first run."""
         predictions: list[Prediction] = []
         for rung in self.rungs:
-            last = rung is self.rungs[-1]
+            is_last = rung is self.rungs[-1]
             try:
                 (prediction,) = yield Run((rung.model,), why)
             except ModelUnavailableError:
-                if last and not predictions:
+                if is_last and not predictions:
                     raise
                 why = f"{rung.model} is unavailable"
                 continue
             predictions.append(prediction)
             answer = self.answer(predictions)
-            if last:
+            if is_last:
                 return Decision(answer, f"{rung.model} is the last rung")
-            both = f"confidence {answer.confidence:.2f}, threshold {rung.threshold:.2f}"
+            figures = f"confidence {answer.confidence:.2f}, threshold {rung.threshold:.2f}"
             if answer.confidence >= rung.threshold:
-                return Decision(answer, f"{_names(predictions)} is sure: {both}")
-            why = f"{_names(predictions)} was not sure: {both}"
+                return Decision(answer, f"{_models_in_words(predictions)} is sure: {figures}")
+            why = f"{_models_in_words(predictions)} was not sure: {figures}"
         return Decision(self.answer(predictions), f"{why}; {predictions[-1].model} is the best that ran")
 
     def answer(self, predictions: Sequence[Prediction]) -> Prediction:
-        """Return the softmax of the mean logits: the normalised geometric mean of the probabilities.
+        """Return the joint answer of several models: the normalised geometric mean of their probabilities.
 
         The answer has the name and embedding of the last model.
         """
         if len(predictions) == 1:
             return predictions[0]
-        logs = np.log(np.maximum(np.stack([prediction.probabilities for prediction in predictions]), LEAST))
+        logs = np.log(np.maximum(np.stack([prediction.probabilities for prediction in predictions]), LEAST_PROBABILITY))
         mean = logs.mean(axis=0)
         mean -= mean.max()
         probabilities = np.exp(mean, mean)
@@ -98,7 +99,7 @@ class Cascade:
         return Prediction(predictions[-1].model, probabilities, float(probabilities.max()), predictions[-1].embedding)
 
 
-def _names(predictions: Sequence[Prediction]) -> str:
+def _models_in_words(predictions: Sequence[Prediction]) -> str:
     """Return the models behind an answer, in words."""
     names = [prediction.model for prediction in predictions]
     return names[0] if len(names) == 1 else f"the mean of {' and '.join(names)}"
@@ -106,7 +107,7 @@ def _names(predictions: Sequence[Prediction]) -> str:
 
 @dataclass(frozen=True)
 class ChosenPoints:
-    """Places of the offered cascades: that of `cascade`, and those of its front, most expensive first."""
+    """Indexes of the offered cascades in LearnedCascades: that of policy `cascade`, and of `cascade:1` and so on."""
 
     cascade: int
     front: tuple[int, ...]
@@ -114,34 +115,34 @@ class ChosenPoints:
 
 @dataclass(frozen=True, eq=False)
 class LearnedCascades:
-    """The models, and the most accurate cascade for each budget."""
+    """The models, and the most accurate cascade for each limit of the mean cost, the cheapest first."""
 
     models: tuple[str, ...]
     cascades: list[FittedCascade]
 
-    def rungs(self, place: int) -> tuple[Rung, ...]:
-        """Return the rungs of the cascade at this place."""
-        fitted = self.cascades[place]
+    def rungs(self, index: int) -> tuple[Rung, ...]:
+        """Return the rungs of one of `cascades`."""
+        fitted = self.cascades[index]
         return rungs_of([self.models[rung] for rung in fitted.rungs], fitted.thresholds[:-1])
 
 
 class CascadeKind(Kind):
-    """Fits a cascade for each budget: one becomes `cascade`, others `cascade:1` and so on."""
+    """Fits a cascade for each limit of the mean cost; one is offered as `cascade`, others as `cascade:1` and so on."""
 
     name = NAME
 
     def learn(self, train: Table) -> LearnedCascades:
-        """Fit the cascades, one for each budget."""
+        """Fit a cascade for each limit of the mean cost."""
         return LearnedCascades(train.models, train.cascades)
 
-    def tried(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
-        """Return one point for each budget, the cheapest first."""
+    def try_points(self, learned: LearnedCascades, held: Table) -> list[TriedPoint]:
+        """Return the results of each learned cascade on held-out images, the cheapest first."""
         points = {fitted: TriedPoint(*replay_cascade(fitted, held.outputs)) for fitted in set(learned.cascades)}
         return [points[fitted] for fitted in learned.cascades]
 
-    def fitted(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
-        """Store the cascades of the chosen budgets."""
-        front = tuple(learned.rungs(place) for place in chosen.front)
+    def to_part(self, learned: LearnedCascades, chosen: ChosenPoints) -> PolicyPart:
+        """Return the chosen cascades as they are stored."""
+        front = tuple(learned.rungs(index) for index in chosen.front)
         return PolicyPart(CascadeFacts(learned.rungs(chosen.cascade), front))
 
     def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:

@@ -1,4 +1,4 @@
-"""The premodel of Taylor et al. as a policy: similar calibration images decide which path answers an image."""
+"""The premodel of Taylor et al. as a policy: similar calibration images decide which path (cascade) answers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ from jetsel.artefact.calibration import Calibration, ChainFacts, PolicyPart, Run
 from jetsel.base.errors import ModelUnavailableError
 from jetsel.features import PAPER_SEVEN
 from jetsel.policies.cascade import Cascade, check_rungs, rungs_of
-from jetsel.policies.kind import Kind, Table, columns
+from jetsel.policies.kind import Kind, Table, model_columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Steps
 from jetsel.premodel import Chain, Neighbours, Scaling, fit_scaling, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, select_paths
 
 NAME = "chain"
 SEED = 2018
-SAMPLE, SAMPLE_K = 1000, 101  # number of images that select the paths, and of neighbours of each
+SAMPLE_IMAGES, SAMPLE_NEIGHBOURS = 1000, 101  # number of images that select the paths, and of neighbours of each
 
 
 @dataclass(frozen=True, eq=False)
 class ChainPolicy:
-    """Runs the path with the largest value: its accuracy on the neighbours minus price times cost."""
+    """Policy that runs the path of the largest value: share of right answers on similar images minus price x cost.
+
+    chain: finds similar images and the paths' results on them. paths: cascades. features: names of those that `chain`
+    reads. price: accuracy that one ms, or mJ, must gain.
+    """
 
     name: str
     chain: Chain
@@ -38,57 +42,57 @@ class ChainPolicy:
         return tuple(dict.fromkeys(model for path in self.paths for model in path.models))
 
     @property
-    def first(self) -> tuple[str, ...]:
+    def first_models(self) -> tuple[str, ...]:
         """The first model of each path."""
         return tuple(dict.fromkeys(path.models[0] for path in self.paths))
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Follow the best path; if it fails, the best one without the unavailable models."""
+        """Run the best path for the image; if a model of it is unavailable, the best path without its models."""
         assert photo.features is not None
-        reading = self.chain.estimate(photo.features)
-        usual = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
+        estimates = self.chain.estimate(photo.features)
+        average_best = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
         failed: set[str] = set()
-        why: ModelUnavailableError | None = None
-        for place in np.argsort(-(reading.right - self.price * reading.cost), kind="stable").tolist():
-            path = self.paths[place]
+        failure: ModelUnavailableError | None = None
+        for index in np.argsort(-(estimates.right - self.price * estimates.cost), kind="stable").tolist():
+            path = self.paths[index]
             if failed.intersection(path.models):
                 continue
-            because = self._because(reading.right, place, usual)
+            because = self._because(estimates.right, index, average_best)
             try:
                 decision = yield from path.climb(because)
             except ModelUnavailableError as error:
                 failed.update(path.models)
-                why = error
+                failure = error
                 continue
             because = because if len(path.rungs) == 1 else f"{because}; {decision.because}"
-            return Decision(decision.prediction, because, distance=reading.distance)
-        assert why is not None
-        raise why
+            return Decision(decision.prediction, because, distance=estimates.distance)
+        assert failure is not None
+        raise failure
 
-    def _because(self, right: NDArray[np.float32], place: int, usual: int) -> str:
-        """Return how many neighbours this path, and the path that is best on average, get right."""
+    def _because(self, right: NDArray[np.float32], index: int, average_best: int) -> str:
+        """Return the reason in words: on how many neighbours this path, and the path best on average, are right."""
         counts = np.rint(right * self.chain.k).astype(int)
-        reason = f"of {self.chain.k} neighbours, {self.paths[place]} is right on {counts[place]}"
-        return reason if place == usual else f"{reason}, {self.paths[usual]} on {counts[usual]}"
+        reason = f"of {self.chain.k} neighbours, {self.paths[index]} is right on {counts[index]}"
+        return reason if index == average_best else f"{reason}, {self.paths[average_best]} on {counts[average_best]}"
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedPaths:
-    """The paths with their results on n training images, and the images' features, (n, f)."""
+    """The paths and their results on n training images (`table`), and the features of these images, (n, f)."""
 
     models: tuple[str, ...]
     table: PathTable
     features: NDArray[np.float32]
     feature_names: tuple[str, ...]
 
-    def of(self, names: Sequence[str]) -> NDArray[np.float32]:
+    def columns_of(self, names: Sequence[str]) -> NDArray[np.float32]:
         """Return the named features, (n, names)."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 
 
 @dataclass(frozen=True)
 class ChosenReading:
-    """How neighbours are used, and places in PRICES. front: those of additional points, most expensive first."""
+    """What cross-validation chose. place, front: indexes in PRICES, of `chain`, and of `chain:1` and so on."""
 
     features: tuple[str, ...]
     k: int
@@ -97,7 +101,7 @@ class ChosenReading:
 
 
 class ChainKind(Kind):
-    """Fits paths and stores features. One price becomes `chain`, others `chain:1` and so on."""
+    """Fits paths and stores images' features. One price is offered as `chain`, others as `chain:1` and so on."""
 
     name = NAME
 
@@ -106,17 +110,17 @@ class ChainKind(Kind):
         if len(train.models) < 2:
             return None
         seven = [name for name in PAPER_SEVEN if name in train.feature_names] or train.feature_names
-        scaled = fit_scaling(train.of(seven)).apply(train.of(seven))
-        rows = np.linspace(0, len(scaled) - 1, min(SAMPLE, len(scaled))).astype(int)
-        near, _ = Neighbours(scaled).nearest_many(scaled[rows], min(SAMPLE_K, len(scaled)))
+        scaled = fit_scaling(train.columns_of(seven)).apply(train.columns_of(seven))
+        rows = np.linspace(0, len(scaled) - 1, min(SAMPLE_IMAGES, len(scaled))).astype(int)
+        near, _ = Neighbours(scaled).nearest_many(scaled[rows], min(SAMPLE_NEIGHBOURS, len(scaled)))
         # The order decides between equally near images, such as all images of one size, so it is drawn at random.
         drawn = np.random.default_rng(SEED).permutation(len(scaled))
         table = select_paths(train.outputs, near).take(drawn)
         return LearnedPaths(train.models, table, train.features[drawn], train.feature_names)
 
-    def fitted(self, learned: LearnedPaths, chosen: ChosenReading) -> PolicyPart:
-        """Store the paths, the scaled features, and the result of each path on each image."""
-        rows = learned.of(chosen.features)
+    def to_part(self, learned: LearnedPaths, chosen: ChosenReading) -> PolicyPart:
+        """Return the paths, the scaled features, and the result of each path on each image, as they are stored."""
+        rows = learned.columns_of(chosen.features)
         scaling = fit_scaling(rows)
         rungs = [[learned.models[rung] for rung in path.rungs] for path in learned.table.paths]
         paths = tuple(
@@ -139,7 +143,7 @@ class ChainKind(Kind):
         return PolicyPart(facts, arrays)
 
     def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
-        """Return one policy for each price; all share the neighbours."""
+        """Return a policy for each stored price; all share the neighbours. Raises ValueError for a wrong part."""
         facts: ChainFacts = part.facts
         for rungs in facts.paths:
             check_rungs(self.name, rungs, calibration)
@@ -152,7 +156,7 @@ class ChainKind(Kind):
             raise ValueError(f"its images have columns for {goes_on.shape[-1]} paths, not {len(facts.paths)}")
         costs, largest = calibration.cost_array, calibration.cost_array.max()
         cost = np.stack(
-            [_cost(rungs, goes_on[:, place], costs, calibration) for place, rungs in enumerate(facts.paths)],
+            [_path_cost(rungs, goes_on[:, place], costs, calibration) for place, rungs in enumerate(facts.paths)],
             axis=1,
         )
         chain = Chain(near, scaling, part.arrays["right"], cost, facts.k)
@@ -163,10 +167,10 @@ class ChainKind(Kind):
         }
 
 
-def _cost(
+def _path_cost(
     rungs: Sequence[Rung], goes_on: NDArray[np.bool_], costs: NDArray[np.float64], calibration: Calibration
 ) -> NDArray[np.float32]:
-    """Return the cost of a path on each image, (n,). goes_on: whether models after the first run."""
-    first, *later = costs[columns([rung.model for rung in rungs], calibration)].tolist()
+    """Return the cost of a path on each image, (n,). goes_on: (n,), True if more models than the first run."""
+    first, *later = costs[model_columns([rung.model for rung in rungs], calibration)].tolist()
     cost: NDArray[np.float32] = (first + goes_on * sum(later)).astype(np.float32)
     return cost

@@ -24,9 +24,9 @@ class Point:
     """An operating point: a policy with its figures on images that it was not fitted on; None if unknown.
 
     accuracy: share of right answers. calibrated_ms: mean latency. runs: model -> share of the images on which it runs.
-    chooser_ms: time for features and choice. energy_mj: mean of the models here, above idle power. is_away: whether the
-    last model runs on the edge server, which adds network time and mj_per_kb for each 1,000 bytes. paths: the models of
-    each path; if empty, all models of the policy may run in turn.
+    chooser_ms: time for features and choice. energy_mj: mean of the local models, above idle power. is_away: True if
+    the last model runs on the edge server, which adds network time and mj_per_kb for each 1,000 bytes. paths: the
+    models of each path that the policy selects from; () if all its models may run one after the other.
     """
 
     policy: Policy
@@ -41,13 +41,13 @@ class Point:
 
     @property
     def known_accuracy(self) -> float:
-        """The accuracy of a point that has one."""
+        """The accuracy, for points whose accuracy is known."""
         assert self.accuracy is not None
         return self.accuracy
 
     @property
     def known_ms(self) -> float:
-        """The calibrated mean latency of a point that has one."""
+        """The calibrated mean latency, for points whose latency is known."""
         assert self.calibrated_ms is not None
         return self.calibrated_ms
 
@@ -57,26 +57,26 @@ class Point:
         return frozenset((*self.policy.models, *self.runs))
 
     def uses(self, names: Collection[str]) -> bool:
-        """Return whether the names hold this policy or one of its models."""
+        """Return whether `names` include this policy or one of its models."""
         return any(name in names for name in (self.policy.name, *self.policy.models))
 
     def times_ms(self, outlook: Outlook) -> tuple[float, float] | None:
-        """Return mean and standard deviation of the latency of the slowest path; None if a model cannot run."""
+        """Return mean and standard deviation of the slowest path's latency now; None if a model cannot run."""
         if not self.needs <= outlook.models_ms.keys() or (self.is_away and outlook.network_ms is None):
             return None
-        beside = [(self.chooser_ms, 0.0)]
+        overheads = [(self.chooser_ms, 0.0)]
         if self.is_away and outlook.network_ms is not None:
-            beside.append(outlook.network_ms)
+            overheads.append(outlook.network_ms)
         paths = self.paths or (self.policy.models,)
-        return max((_sum_of_times([*map(outlook.models_ms.__getitem__, path), *beside]) for path in paths), key=sum)
+        return max((_sum_of_times([*map(outlook.models_ms.__getitem__, path), *overheads]) for path in paths), key=sum)
 
     def late_ms(self, outlook: Outlook) -> float | None:
-        """Return the latency of a slow answer: mean plus one deviation on the slowest path."""
+        """Return mean plus one deviation of the slowest path's latency, a slow answer's; None if a model cannot run."""
         times_ms = self.times_ms(outlook)
         return None if times_ms is None else sum(times_ms)
 
     def mean_ms(self, outlook: Outlook) -> float | None:
-        """Return the mean latency here at the models' current speed, alone or in batches; None if one cannot run."""
+        """Return the mean latency at the models' current speed, alone or in batches; None if a model cannot run."""
         if not self.needs <= outlook.models_ms.keys():
             return None
         return self.chooser_ms + sum(share * outlook.image_ms(model) for model, share in self.runs.items())
@@ -96,17 +96,17 @@ def _sum_of_times(times: Iterable[tuple[float, float]]) -> tuple[float, float]:
 
 
 class Measure(NamedTuple):
-    """A figure to compare points by. of: its value for one image now, None if unknown. is_gain: more is better."""
+    """A figure to compare points by. value_of: for one image now, None if unknown. is_gain: True if more is better."""
 
     name: str
     unit: str
-    of: Callable[[Point, Outlook], float | None]
+    value_of: Callable[[Point, Outlook], float | None]
     is_gain: bool = False
 
     def rank(self, points: Iterable[Point], outlook: Outlook) -> list[tuple[float, Point]]:
         """Return (value, point) for each point with a known value, the best first."""
-        ranked = [(value, point) for point in points if (value := self.of(point, outlook)) is not None]
-        return sorted(ranked, key=lambda one: one[0], reverse=self.is_gain)
+        ranked = [(value, point) for point in points if (value := self.value_of(point, outlook)) is not None]
+        return sorted(ranked, key=lambda value_and_point: value_and_point[0], reverse=self.is_gain)
 
 
 ACCURACY = Measure("accuracy", "", lambda point, _: point.accuracy, is_gain=True)
@@ -116,10 +116,10 @@ MEAN = Measure("time", " ms", Point.mean_ms)
 
 
 class Bound(NamedTuple):
-    """The largest allowed value of a measure, or the smallest if it is a gain. Unknown values are outside.
+    """A limit for a measure: the largest allowed value, or the smallest if it is a gain. Unknown values violate it.
 
-    is_share: the limit is this request's share of the time or energy for all waiting requests. Such a bound leads no
-    lower than the front's floor, and unknown values are then within it.
+    is_share: True if the limit divides time or energy among all waiting requests. Unknown values then keep it, and
+    points at or below the front's floor are not held to it.
     """
 
     measure: Measure
@@ -127,19 +127,19 @@ class Bound(NamedTuple):
     is_share: bool = False
 
     def holds(self, point: Point, outlook: Outlook) -> bool:
-        """Return whether the point is within the bound."""
-        value = self.measure.of(point, outlook)
+        """Return whether the point keeps the limit now."""
+        value = self.measure.value_of(point, outlook)
         if value is None:
             return self.is_share
         return value >= self.limit if self.measure.is_gain else value <= self.limit
 
 
 CAN_RUN = Bound(LATE, math.inf)
-"""Holds if the latencies of all models of a point are known."""
+"""Holds if all models of a point can run: their latencies are known."""
 
 
 class Choice(NamedTuple):
-    """The selected point and the measure that decided; None if the order of the points decided."""
+    """The selected point. by: the measure that decided; None if the order of the points did."""
 
     point: Point
     by: Measure | None = None
@@ -147,12 +147,11 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Front:
-    """The points to select from: under load, by deadlines, by requirements and by the power budget.
+    """The operating points to select from, under load, by deadlines, by requirements and by the power budget.
 
     points: the most accurate first, each cheaper than the one before; for requirements all points, in the family's
-    order. floor: place of the cheapest point that load and power budget may lead to, the one with the most right
-    answers for its cost. Below it, rejecting some requests gives more right answers. Requests with little time may use
-    cheaper points.
+    order. floor: index of the cheapest point that load and power budget may lead to, which has the most right answers
+    for its cost: below it, rejecting some requests gives more right answers. Requests with little time may go below.
     """
 
     points: tuple[Point, ...] = ()
@@ -165,7 +164,7 @@ class Front:
 
     @property
     def cheapest(self) -> str | None:
-        """Policy of the cheapest point that load and power budget lead to; None if that is the first."""
+        """Name of the policy at the floor, the cheapest that load leads to; None if that is the first point."""
         return self.points[self.floor].policy.name if self.floor else None
 
     def select(
@@ -175,32 +174,32 @@ class Front:
         prefers: Sequence[Measure] = (),
         without: Collection[str] = (),
     ) -> Choice | None:
-        """Return the best point within all bounds, None if there is none.
+        """Return the best point that keeps all bounds, None if none does.
 
-        prefers: the first measure that is known for all points within the bounds decides; if none is, the first point
-        is returned. without: policies and models that cannot be used.
+        prefers: the first of these measures that is known for all such points decides; if none is, the first point is
+        returned. without: names of policies and models that cannot be used.
         """
         within = (
             point
-            for place, point in enumerate(self.points)
+            for index, point in enumerate(self.points)
             if not point.uses(without)
-            and all(bound.holds(point, outlook) for bound in bounds if not bound.is_share or place < self.floor)
+            and all(bound.holds(point, outlook) for bound in bounds if not bound.is_share or index < self.floor)
         )
         if not prefers:
             first = next(within, None)
             return None if first is None else Choice(first)
-        able = list(within)
+        candidates = list(within)
         for measure in prefers:
-            ranked = measure.rank(able, outlook)
-            if able and len(ranked) == len(able):
+            ranked = measure.rank(candidates, outlook)
+            if candidates and len(ranked) == len(candidates):
                 return Choice(ranked[0][1], measure)
-        return Choice(able[0]) if able else None
+        return Choice(candidates[0]) if candidates else None
 
     def select_now(self, outlook: Outlook) -> Point:
-        """Return the most accurate point that a request may use now, otherwise the cheapest that can run.
+        """Return the most accurate point that a request may use now; if none fits, the fastest that can run.
 
-        The point must keep the request's own budget, and its mean time and energy must not exceed the share of each
-        waiting request. If no point can run, the first is returned: its error names the reason.
+        It must keep the request's deadline, and its mean time and energy must not exceed what each waiting request may
+        spend. If no point can run, the first is returned: running it raises an error that names the reason.
         """
         shares = Bound(MEAN, outlook.allowed_ms, is_share=True), Bound(ENERGY, outlook.allowed_mj, is_share=True)
         chosen = self.select(outlook, (Bound(LATE, outlook.budget_ms), *shares))
@@ -208,16 +207,16 @@ class Front:
         return self.points[0] if chosen is None else chosen.point
 
     def only(self, keep: Callable[[Point], Policy | None]) -> Front | None:
-        """Return the front of the policies that `keep` returns for the points, None if it returns none."""
-        able = [(point, policy) for point in self.points if (policy := keep(point)) is not None]
-        if not able:
+        """Return the front with the policies that `keep` returns for the points, None if it returns None for all."""
+        kept_points = [(point, policy) for point in self.points if (policy := keep(point)) is not None]
+        if not kept_points:
             return None
-        below = sum(point in self.points[: self.floor + 1] for point, _ in able)
-        return Front(tuple(replace(point, policy=policy) for point, policy in able), max(0, below - 1))
+        to_floor = sum(point in self.points[: self.floor + 1] for point, _ in kept_points)
+        return Front(tuple(replace(point, policy=policy) for point, policy in kept_points), max(0, to_floor - 1))
 
 
 def point_of(policy: Policy, calibration: Calibration) -> Point | None:
-    """Return the point of a policy, None if the calibration has no figures for it."""
+    """Return the operating point of a policy, None if the calibration has no figures for it."""
     figures = calibration.figures.get(policy.name)
     if figures is None:
         return None
@@ -229,21 +228,21 @@ def point_of(policy: Policy, calibration: Calibration) -> Point | None:
 
 
 def points_here(offered: Mapping[str, Policy], calibration: Calibration, here: Collection[str]) -> list[Point]:
-    """Return the points of the policies that run on the device and have figures in the calibration."""
+    """Return the points of the policies that have figures and need only the models `here`, on this device."""
     served = set(here)
     paths = (policy for policy in offered.values() if set(policy.models) <= served)
     return [point for policy in paths if (point := point_of(policy, calibration)) is not None]
 
 
 def features_of(points: Iterable[Point]) -> tuple[str, ...]:
-    """Return the features that these points read. All points of a family that read features read the same."""
+    """Return the names of the features that these points read, () if none: those that read features read the same."""
     return next((point.policy.features for point in points if point.policy.features), ())
 
 
 def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:
-    """Return the front of these points, None if there is none.
+    """Return the points that no other beats in both accuracy and latency, as a front; None without points.
 
-    top: the first point, in place of the most accurate one; all others cost less.
+    top: the first point, in place of the most accurate one; all others then cost less.
     """
     front: list[Point] = []
     for point in sorted(points, key=lambda point: point.known_ms):
@@ -251,20 +250,17 @@ def front_of(points: Iterable[Point], top: Point | None = None) -> Front | None:
             break
         if not front or point.known_accuracy > front[-1].known_accuracy:
             front.append(point)
-    all_points = [*([] if top is None else [top]), *reversed(front)]
-    if not all_points:
+    points_of_front = (*([] if top is None else [top]), *reversed(front))
+    if not points_of_front:
         return None
-    return Front(
-        tuple(all_points), most_worth([one.known_accuracy for one in all_points], [one.known_ms for one in all_points])
-    )
+    accuracy = [point.known_accuracy for point in points_of_front]
+    return Front(points_of_front, most_efficient(accuracy, [point.known_ms for point in points_of_front]))
 
 
-AROUND = 0.15  # share of the highest cost: about what an answered request costs beyond its models and a rejection
+OVERHEAD_SHARE = 0.15  # of the highest cost: about what an answered request costs beyond its models and a rejection
 
 
-def most_worth(accuracy: Sequence[float], cost: Sequence[float]) -> int:
-    """Return the place of the point with the most right answers for the cost of a request above a rejection."""
-    around = AROUND * max(cost)
-    return int(
-        np.argmax([accuracy_of_point / (each + around) for accuracy_of_point, each in zip(accuracy, cost, strict=True)])
-    )
+def most_efficient(accuracy: Sequence[float], cost: Sequence[float]) -> int:
+    """Return the index of the point with the most right answers per cost of a request, overhead included."""
+    overhead = OVERHEAD_SHARE * max(cost)
+    return int(np.argmax([right / (spent + overhead) for right, spent in zip(accuracy, cost, strict=True)]))

@@ -1,4 +1,4 @@
-"""What a policy's file defines beside the policy itself: how it is fitted, stored, checked and made."""
+"""How a policy is fitted to recorded images, stored in a calibration, and made from it again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from jetsel.premodel.cascades import FittedCascade, Outputs, fit_cascades, log_s
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Outputs of m models, cheapest first, on n images, as plain arrays.
+    """Recorded outputs of m models, cheapest first, on n images, as plain arrays to fit and test policies.
 
-    logits: one (n, c) array for each model. temperatures: (m,). classes: (n,), the true ones. right: (n, m). costs:
-    (m,), ms or mJ as the objective. features: (n, f), in the order of feature_names. embeddings: (n, width) of the
-    cheapest model, None if it gives none. groups: (n,), see Recording; None if each image is its own group.
+    logits: one (n, classes) array for each model. temperatures: (m,), divisors of the logits. classes: (n,), the true
+    ones. right: (n, m), whether each model is right. costs: (m,), ms, or mJ if energy is the objective. features: (n,
+    f), in the order of feature_names. embeddings: (n, width) of the cheapest model, None if it gives none. groups:
+    (n,), near-duplicates share a number; None if there are none.
     """
 
     models: tuple[str, ...]
@@ -36,23 +37,23 @@ class Table:
     embeddings: NDArray[np.float16] | None
     groups: NDArray[np.int64] | None = None
 
-    def of(self, names: Sequence[str]) -> NDArray[np.float32]:
+    def columns_of(self, names: Sequence[str]) -> NDArray[np.float32]:
         """Return the named features, (n, names) float32. Raises ValueError for an unknown name."""
         return self.features[:, [self.feature_names.index(name) for name in names]]
 
     def take(self, rows: NDArray[np.int64]) -> Table:
-        """Return the table of these rows, with the outputs taken too so that they are not computed again."""
-        some = replace(
+        """Return the table of these images, given by row, with its `outputs`, so that they are not computed again."""
+        subset = replace(
             self,
-            logits=[one[rows] for one in self.logits],
+            logits=[model_logits[rows] for model_logits in self.logits],
             classes=self.classes[rows],
             right=self.right[rows],
             features=self.features[rows],
             embeddings=None if self.embeddings is None else self.embeddings[rows],
             groups=None if self.groups is None else self.groups[rows],
         )
-        some.__dict__["outputs"] = self.outputs.take(rows)
-        return some
+        subset.__dict__["outputs"] = self.outputs.take(rows)
+        return subset
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -61,20 +62,20 @@ class Table:
 
     @cached_property
     def cascades(self) -> list[FittedCascade]:
-        """The most accurate cascade for each budget, the cheapest first."""
+        """The most accurate cascade for each limit of the mean cost, the cheapest first."""
         return fit_cascades(self.outputs)
 
     @cached_property
     def log_odds(self) -> list[NDArray[np.float32]]:
-        """For each model, the logarithms of its probabilities at its temperature, (n, c)."""
-        return [log_softmax(*one) for one in zip(self.logits, self.temperatures, strict=True)]
+        """For each model, the logarithms of its probabilities at its temperature, (n, classes)."""
+        return [log_softmax(*scaled) for scaled in zip(self.logits, self.temperatures, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class TriedPoint:
-    """An operating point on n held-out images: whether each answer is right (n,), and which models ran (n, m).
+    """Results of an operating point on n held-out images. correct: (n,), of its answers. ran: (n, m), of each model.
 
-    Several points may share one object: the second axis of both arrays is then that of the points.
+    Several operating points may share one object: both arrays then have a second axis, that of the points.
     """
 
     correct: NDArray[np.bool_]
@@ -82,37 +83,34 @@ class TriedPoint:
 
     @classmethod
     def joined(cls, parts: Sequence[TriedPoint], order: NDArray[np.int64]) -> TriedPoint:
-        """Return the same point of all folds on all images. order: (n,), rows of the concatenated folds."""
+        """Return one point's results of all folds as one. order: (n,), row of each image in the concatenated folds."""
         correct = np.concatenate([part.correct for part in parts])
         return cls(correct[order], np.concatenate([part.ran for part in parts])[order])
 
 
 class Kind(ABC):
-    """One policy as calibration and daemon know it: how to fit, store and make it. The registry holds one of each."""
+    """How to fit, store and make one kind of policy, such as `cascade`. The registry holds an instance of each."""
 
     name: str
 
     @abstractmethod
     def learn(self, train: Table) -> Any:
-        """Return what is learned from these images, in the policy's own form; None if it cannot be learned."""
+        """Return what the policy learns from these images, in its own type; None if it needs more models."""
 
-    def tried(self, _learned: Any, _held: Table) -> list[TriedPoint]:
-        """Return the operating points on other images, in the same number each time; none if the policy has one."""
+    def try_points(self, _learned: Any, _held: Table) -> list[TriedPoint]:
+        """Return the results of each operating point on other images, always as many; [] if the policy has only one."""
         return []
 
     @abstractmethod
-    def fitted(self, learned: Any, chosen: Any) -> PolicyPart:
-        """Return the part to store. chosen: choices made on held-out images, such as the place of a point."""
+    def to_part(self, learned: Any, chosen: Any) -> PolicyPart:
+        """Return what a calibration stores. chosen: what held-out images decided, such as the index of a point."""
 
     @abstractmethod
     def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
-        """Return the policies by name.
-
-        Raises ValueError, TypeError or LookupError if the part does not fit the calibration.
-        """
+        """Return the policies of a stored part by name. Raises ValueError, TypeError or LookupError for a misfit."""
 
 
-def columns(names: Sequence[str], calibration: Calibration) -> list[int]:
-    """Return the places of these models in the calibration's arrays. Raises ValueError for an unknown model."""
+def model_columns(names: Sequence[str], calibration: Calibration) -> list[int]:
+    """Return the index of each of these models in the calibration's arrays. Raises ValueError for an unknown model."""
     models = list(calibration.identities)
     return [models.index(model) for model in names]

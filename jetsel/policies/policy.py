@@ -31,20 +31,20 @@ class Prediction(Struct, frozen=True, eq=False):
         return int(self.probabilities.argmax())
 
 
-def best(predictions: list[Prediction]) -> Prediction:
-    """Return the prediction to answer with if time runs out: the last, since policies run cheap models first."""
+def best_so_far(predictions: list[Prediction]) -> Prediction:
+    """Return the prediction to answer with if time runs out: the last, as policies run better models later."""
     return predictions[-1]
 
 
 class Outlook(Struct, frozen=True):
-    """Current estimates that a request's policy may use. Times are recent, in ms.
+    """Current estimates for one request, from recent runs, that its policy may use.
 
     budget_ms: time until the deadline, infinite if there is none. models_ms: mean and standard deviation of one run of
-    each available model that fits the time left by waiting requests; for the edge server's models, their run there.
-    network_ms: mean and deviation of the round trip, None if the image stays here. unavailable: model -> why it cannot
-    run now. traffic_kb: 1,000 bytes sent and received for a model of the edge server. images_ms: median time for one
-    image of a run on this device, which is shorter in batches. allowed_ms, allowed_mj: limits of the mean time and
-    energy of each request that let waiting requests be answered in time and keep the power budget.
+    each model that can run now, in the time that waiting requests leave; without the network for the edge server's.
+    network_ms: mean and deviation of the round trip to the edge server, None if the image stays here. unavailable:
+    model -> why it cannot run now. traffic_kb: model of the edge server -> 1,000 bytes sent and received. images_ms:
+    model -> median time for each image of a run, which is shorter in batches. allowed_ms, allowed_mj: limits of the
+    mean time and energy of each request that let waiting requests be answered in time and keep the power budget.
     """
 
     budget_ms: float
@@ -57,13 +57,13 @@ class Outlook(Struct, frozen=True):
     allowed_mj: float = math.inf
 
     def image_ms(self, model: str) -> float:
-        """Return the usual time for one image of a model's run."""
+        """Return the usual time of a model for one image, alone or in batches."""
         mean_ms = self.images_ms.get(model)
         return self.models_ms[model][0] if mean_ms is None else mean_ms
 
 
 class Evidence(Struct, eq=False):
-    """What a policy knows before any model runs. outlook: None without a deadline, unless requirements are set."""
+    """What a policy knows of a request before any model runs. outlook: None without a deadline and requirements."""
 
     features: NDArray[np.float32] | None  # (features,), in the policy's order; None if the policy reads none
     fallback: str | None  # the model that answers doubtful images; None: reject them
@@ -71,12 +71,12 @@ class Evidence(Struct, eq=False):
 
 
 class Run(Struct, frozen=True):
-    """Requests one or more model runs and says which results to wait for.
+    """What a policy yields: a request to run these models on the image, and to wait for results.
 
-    until: "all"; the "first" result; or the best result by the "deadline", with models ordered from worst to best, so
-    that the wait ends when the last one answers. Unless all are awaited, unavailable models are skipped, and runs that
-    are no longer needed are cancelled. held_ms: models here start this long before the deadline, if the edge server has
-    not answered by then.
+    because: the reason, for people. until: wait for "all" results, the "first", or the best by the "deadline"; models
+    are then ordered from worst to best, and the wait ends when the last one answers. Unless "all", unavailable models
+    are skipped, and runs that are no longer needed are cancelled. held_ms: local models start this long before the
+    deadline, if the edge server has not answered by then; None: at once.
     """
 
     models: tuple[str, ...]
@@ -86,11 +86,11 @@ class Run(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, eq=False):
-    """A policy's answer. distance: to the neighbours that the policy used, if any.
+    """A policy's answer. because: the reason, for people. distance: to the similar images that the policy used, if any.
 
-    wrong_at_most: promised share of wrong answers among those not in doubt, None without a promise. covered: expected
-    share of images not in doubt. cut_short: time ran out. operating_point: the policy that was selected from a front,
-    None if there is no front.
+    in_doubt: True if the answer may break the promise of wrong_at_most, the calibrated share of wrong answers among the
+    others; None without a promise. covered: expected share of images not in doubt. cut_short: True if time ran out.
+    operating_point: name of the policy that was selected among several, None if there was no choice.
     """
 
     prediction: Prediction
@@ -113,7 +113,7 @@ Steps = Generator[Run, tuple[Prediction, ...], Decision]
 def run_or_fall_back(
     model: str, because: str, fallback: str | None
 ) -> Generator[Run, tuple[Prediction, ...], tuple[Prediction, str]]:
-    """Run a model, or the fallback if the model is unavailable; return the prediction and the reason for the run."""
+    """Run a model, or if it is unavailable the fallback; return prediction and reason. Raises ModelUnavailableError."""
     try:
         (prediction,) = yield Run((model,), because)
     except ModelUnavailableError:
@@ -125,23 +125,23 @@ def run_or_fall_back(
 
 
 class Policy(Protocol):
-    """One way to choose models; called once for each image."""
+    """A way to choose models for an image. A call starts the choice for one image, a generator of runs to do."""
 
     @property
     def name(self) -> str:
-        """Name in requests."""
+        """Name in requests, such as `cascade:1`."""
 
     @property
     def models(self) -> tuple[str, ...]:
         """Every model that may run."""
 
     @property
-    def first(self) -> tuple[str, ...]:
-        """The models that may run first. The cheapest of them is a lower bound of the policy's latency."""
+    def first_models(self) -> tuple[str, ...]:
+        """The models that may run first, to bound the policy's latency from below; () if none needs to run here."""
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the image's features that the policy reads."""
 
     def __call__(self, photo: Evidence) -> Steps:
-        """Start choosing for one image."""
+        """Return a generator that yields runs, is sent their predictions, and returns the decision."""

@@ -20,15 +20,15 @@ KINDS: tuple[Kind, ...] = (
     CascadeKind(),
     MultiplexerKind(),
 )
-"""In the order of lists and reports."""
+"""Every kind of policy, in the order of lists and reports."""
 
 KIND: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in KINDS})
 ON_REQUEST = frozenset({MULTIPLEXER})
-"""Policies that are fitted only on request, since fitting takes long."""
+"""Names of kinds that are fitted only on request, because fitting takes long."""
 
 
 def kinds_with(names: Iterable[str]) -> tuple[Kind, ...]:
-    """Return the kinds that are always fitted, and those with these names."""
+    """Return the kinds of policy that are always fitted, and those of ON_REQUEST with these names."""
     skipped = ON_REQUEST - set(names)
     return tuple(kind for kind in KINDS if kind.name not in skipped)
 
@@ -37,7 +37,7 @@ USUAL = kinds_with(())
 
 
 def no_such(name: str, offered: Iterable[str]) -> str:
-    """Return the message for an unknown policy, with the policies that exist."""
+    """Return the message for an unknown policy `name`. offered: the names that exist."""
     names = list(offered)
     if name in ON_REQUEST:
         return f"no policy {name!r}; jetsel calibrate IMAGES --with {name} fits it"
@@ -52,14 +52,14 @@ def catalogue(
 ) -> dict[str, Policy]:
     """Return every policy of a family by its name: `single:MODEL` for each model, and those of the calibration.
 
-    models: cheapest first. kinds: the ones to make; an experiment adds its own. Raises CalibrationError if a part does
-    not fit the calibration.
+    models: cheapest first. calibration: None if the family has none. kinds: those to make; an experiment adds its own.
+    Raises CalibrationError if a stored policy does not fit the calibration.
     """
-    made: dict[str, Policy] = {f"single:{model}": Single(model) for model in models}
+    by_name: dict[str, Policy] = {f"single:{model}": Single(model) for model in models}
     for kind in kinds:
         if calibration is not None and kind.name in calibration.parts:
             try:
-                made |= kind.make(calibration.parts[kind.name], calibration)
+                by_name |= kind.make(calibration.parts[kind.name], calibration)
             except (ValueError, TypeError, LookupError) as fault:
                 raise contradiction(f"{kind.name}: {fault}") from fault
-    return made
+    return by_name

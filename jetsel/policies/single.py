@@ -10,7 +10,7 @@ from jetsel.policies.policy import Decision, Evidence, Run, Steps
 
 @dataclass(frozen=True)
 class Single:
-    """Runs `model` and returns its prediction."""
+    """Policy that runs `model` and returns its prediction."""
 
     model: str
     features: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Single:
         """The only model."""
         return (self.model,)
 
-    first = models
+    first_models = models
 
     def __call__(self, photo: Evidence) -> Steps:
         """Run the model. If the model is unavailable, the request fails with that error."""

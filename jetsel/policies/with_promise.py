@@ -1,4 +1,4 @@
-"""Any policy with a promise: at most a given share of its answers is wrong; the others are rejected or marked."""
+"""Any policy with a promise, a calibrated error rate: answers that might break it are rejected or marked."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import msgspec
 from jetsel.artefact.promise import Promise, log_odds
 from jetsel.base.errors import InDoubtError, JetselError
 from jetsel.policies.cascade import Cascade
-from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best
+from jetsel.policies.policy import Decision, Evidence, OutOfTime, Policy, Prediction, Run, Steps, best_so_far
 
 
 @dataclass(frozen=True, eq=False)
 class WithPromise:
-    """A policy whose answers are in doubt if their score is below the promise's threshold.
+    """Policy that runs another one and checks its answers: in doubt if their score is below the promise's threshold.
 
     A doubtful answer is rejected with InDoubtError if the request has no fallback, otherwise marked. The promise holds
     for the policy as calibrated: if a model is unavailable or time runs out, the answer is in doubt.
@@ -38,9 +38,9 @@ class WithPromise:
         return self.policy.models
 
     @property
-    def first(self) -> tuple[str, ...]:
+    def first_models(self) -> tuple[str, ...]:
         """First models of the policy."""
-        return self.policy.first
+        return self.policy.first_models
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -49,28 +49,28 @@ class WithPromise:
 
     def __call__(self, photo: Evidence) -> Steps:
         """Run the policy; reject the image as soon as its answer is known to be in doubt."""
-        doubt: str | None = None
+        doubt: str | None = None  # why the answer is in doubt
         failed: str | None = None  # why the policy does not run as calibrated
         steps, ran = self.policy(photo), list[Prediction]()
-        move: Callable[[], Run] = partial(next, steps)
+        advance: Callable[[], Run] = partial(next, steps)
         while True:
             try:
-                request = move()
+                request = advance()
             except StopIteration as end:
-                return self._judged(end.value, doubt, failed, photo)
+                return self._check_doubt(end.value, doubt, failed, photo)
             except InDoubtError as error:
                 error.covered = self.promise.answered
                 raise
             except OutOfTime:
                 if not ran:
                     raise
-                late = f"time ran out; {best(ran).model} is the best that ran"
-                return self._judged(Decision(best(ran), late, cut_short=True), doubt, failed, photo)
+                late = f"time ran out; {best_so_far(ran).model} is the best that ran"
+                return self._check_doubt(Decision(best_so_far(ran), late, cut_short=True), doubt, failed, photo)
             if doubt is None and failed is None:
                 doubt = self._early_doubt(ran)
             if doubt is not None and photo.fallback is None:
                 steps.close()
-                self._refuse(doubt)
+                self._reject(doubt)
             try:
                 predictions = yield request
             except (JetselError, OutOfTime) as error:
@@ -79,23 +79,23 @@ class WithPromise:
                     raise  # another policy may still keep its promise; this one did not run as calibrated
                 is_late = isinstance(error, OutOfTime)
                 failed = "too little time was left for the next model" if is_late else str(error)
-                move = partial(steps.throw, error)
+                advance = partial(steps.throw, error)
                 continue
             ran += predictions
-            move = partial(steps.send, predictions)
+            advance = partial(steps.send, predictions)
 
     def _early_doubt(self, ran: Sequence[Prediction]) -> str | None:
-        """Return why a cascade gives up after these runs, None if it continues."""
-        place = len(ran) - 1
-        if not (isinstance(self.policy, Cascade) and 0 <= place < len(self.promise.early)):
+        """Return why a cascade rejects the image after these runs, None if it continues."""
+        rung = len(ran) - 1
+        if not (isinstance(self.policy, Cascade) and 0 <= rung < len(self.promise.early)):
             return None
-        limit = self.promise.early[place]
+        limit = self.promise.early[rung]
         answer = self.policy.answer(ran)
         if limit is None or log_odds(answer.confidence) >= limit:
             return None
-        return f"{ran[-1].model} is so unsure that the next models do not run ({self._words(answer, limit)})"
+        return f"{ran[-1].model} is so unsure that the next models do not run ({self._figures(answer, limit)})"
 
-    def _judged(self, decision: Decision, doubt: str | None, failed: str | None, photo: Evidence) -> Decision:
+    def _check_doubt(self, decision: Decision, doubt: str | None, failed: str | None, photo: Evidence) -> Decision:
         """Return the decision, marked if it is in doubt. Raises InDoubtError if the request has no fallback.
 
         doubt: the doubt that is already known. failed: why the policy did not run as calibrated; the answer is then in
@@ -106,9 +106,9 @@ class WithPromise:
         elif failed is None and doubt is None:
             prediction, least = decision.prediction, self.promise.threshold
             is_sure = log_odds(prediction.confidence) >= least  # False for NaN
-            doubt = None if is_sure else f"{prediction.model} is not sure enough ({self._words(prediction, least)})"
+            doubt = None if is_sure else f"{prediction.model} is not sure enough ({self._figures(prediction, least)})"
         if doubt is not None and photo.fallback is None:
-            self._refuse(doubt)
+            self._reject(doubt)
         why = f"the promise does not hold: {failed}" if failed is not None else doubt
         return msgspec.structs.replace(
             decision,
@@ -118,14 +118,15 @@ class WithPromise:
             covered=None if failed is not None else self.promise.answered,
         )
 
-    def _words(self, answer: Prediction, least: float) -> str:
+    def _figures(self, answer: Prediction, least: float) -> str:
+        """Return the answer's probability and the one that a score of `least` needs, in words."""
         needed = 1 / (1 + math.exp(-least))
         return (
             f"probability {answer.confidence:.4g}, but wrong_at_most {self.promise.wrong_at_most:g} "
             f"needs at least {needed:.4g}"
         )
 
-    def _refuse(self, doubt: str) -> NoReturn:
+    def _reject(self, doubt: str) -> NoReturn:
         error = InDoubtError(f'in doubt: {doubt}. Send "on_doubt": "use" to get the answer, marked as in doubt')
         error.covered = self.promise.answered
         raise error

@@ -66,19 +66,19 @@ class PowerSettings(Protocol):
     """The table [power] of the settings, see `jetsel.base.config.Power`; a protocol, as power imports no settings."""
 
     @property
-    def sensor(self) -> str: ...  # noqa: D102
+    def sensor(self) -> str: ...  # noqa: D102  # "auto", a kind of sensor, or "none"
     @property
-    def sysfs(self) -> str: ...  # noqa: D102
+    def sysfs(self) -> str: ...  # noqa: D102  # root of sysfs to search
     @property
-    def board(self) -> str | None: ...  # noqa: D102
+    def board(self) -> str | None: ...  # noqa: D102  # name in the table of boards; None: recognise it
     @property
-    def total(self) -> Sequence[str]: ...  # noqa: D102
+    def total(self) -> Sequence[str]: ...  # noqa: D102  # rails whose sum is the board's power; empty: find out
     @property
     def labels(self) -> Mapping[str, str]: ...  # noqa: D102  # names of channels without one, by device and channel
     @property
-    def rate_hz(self) -> float: ...  # noqa: D102
+    def rate_hz(self) -> float: ...  # noqa: D102  # samples a second
     @property
-    def jtop(self) -> bool: ...  # noqa: D102
+    def jtop(self) -> bool: ...  # noqa: D102  # True: use jetson-stats
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class RailPower(msgspec.Struct, frozen=True):
 
 
 class PowerReading(msgspec.Struct, frozen=True):
-    """Power at one moment. total_w: of the whole board; if unknown, None, and `dropped` has the reason."""
+    """Power at one moment. total_w: sum of the rails total_of, the whole board; None, with the reason in dropped."""
 
     board: str | None
     rails: list[RailPower]

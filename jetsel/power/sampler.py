@@ -61,7 +61,7 @@ class Sampler:
         self._settings = settings
         self._samples: deque[Sample] = deque(maxlen=math.ceil(KEPT_S * settings.rate_hz))
         self._lock = threading.Lock()  # guards the rails and the fields about them
-        self._found: FoundRails | None = None  # None: the total cannot be read
+        self._rails: FoundRails | None = None  # None: the total cannot be read
         self._last = _LastValues([], 0)
         self._failures = 0
         self._rails_every_s = rails_every_s
@@ -83,7 +83,7 @@ class Sampler:
     def now(self) -> int:
         """Take a sample now; return its time, of time.monotonic_ns(). Without a sensor, return only the time."""
         with self._lock:
-            return time.monotonic_ns() if self._found is None else self._read(self._found)
+            return time.monotonic_ns() if self._rails is None else self._take_sample(self._rails)
 
     def between(self, begin_ns: int, end_ns: int) -> list[Sample]:
         """Return the samples between two times, both included, the oldest first; samples are kept for 2 minutes."""
@@ -111,9 +111,9 @@ class Sampler:
         self._stopping.set()
         self._thread.join()
         with self._lock:
-            if self._found is not None:
-                self._found.close()
-            self._found = None
+            if self._rails is not None:
+                self._rails.close()
+            self._rails = None
 
     def _run(self) -> None:
         """Find the sensors, then sample until `stop`; search again at times if they are lost."""
@@ -124,7 +124,7 @@ class Sampler:
         rails_s = -math.inf
         period = 0
         while not self._stopping.wait(max(0.0, began_s + (period + random.random()) / rate_hz - time.monotonic())):
-            if self._found is None and time.monotonic() - searched_s >= LOOK_AGAIN_S:
+            if self._rails is None and time.monotonic() - searched_s >= LOOK_AGAIN_S:
                 self._find_rails()
                 searched_s = time.monotonic()
             self.now()
@@ -141,28 +141,28 @@ class Sampler:
         with self._lock:
             self.dropped = rails.dropped
             if not rails.total:
-                self._lost(str(rails.reason))
+                self._record_loss(str(rails.reason))
                 return
-            self._found, self._failures = rails, 0
+            self._rails, self._failures = rails, 0
             self.board = rails.board_name
             self.total_of = rails.total_of
             self.reason = None
         fields = event("power-found", rail=self.total_of, rate_hz=self._settings.rate_hz)
         log.info("power is read %g times a second: %s", self._settings.rate_hz, " + ".join(self.total_of), extra=fields)
 
-    def _lost(self, reason: str) -> None:
+    def _record_loss(self, reason: str) -> None:
         """Record that power is unknown; log it if power was known before, or at the first search."""
-        if self._found is not None or not self._first_search_done.is_set():
+        if self._rails is not None or not self._first_search_done.is_set():
             log.warning("power is not measured: %s", reason, extra=event("power-lost"))
-        self._found, self.reason = None, reason
+        self._rails, self.reason = None, reason
 
-    def _read(self, rails: FoundRails) -> int:
+    def _take_sample(self, rails: FoundRails) -> int:
         """Read the total's rails, store a sample, and return the time of the newest sample in ns."""
         begin_ns = time.monotonic_ns()
         try:
             values = [rail.read_uw() if rail.read_uj is None else rail.read_uj() for rail in rails.total]
         except RailError as error:
-            return self._failed(rails, begin_ns, str(error))
+            return self._record_failure(rails, begin_ns, str(error))
         time_ns = (begin_ns + time.monotonic_ns()) >> 1
         counts = [rail.read_uj is not None for rail in rails.total]
         power_w = sum(value for value, is_count in zip(values, counts, strict=True) if not is_count) * 1e-6
@@ -178,17 +178,17 @@ class Sampler:
     def _read_rails(self) -> None:
         rails_w = {}
         with self._lock:
-            for rail in () if self._found is None else self._found.rails:
+            for rail in () if self._rails is None else self._rails.rails:
                 with contextlib.suppress(RailError):  # unreadable rails are left out
                     rails_w[rail.name] = rail.read_uw() * 1e-6
         self._rails_w = rails_w
 
-    def _failed(self, rails: FoundRails, time_ns: int, reason: str) -> int:
+    def _record_failure(self, rails: FoundRails, time_ns: int, reason: str) -> int:
         """Store a sample with unknown power; after several in a row, close the rails, to search for them again."""
         self._failures += 1
         self._last = _LastValues([], 0)
         self._samples.append(Sample(time_ns, math.nan))
         if self._failures >= PATIENCE:
             rails.close()
-            self._lost(reason)
+            self._record_loss(reason)
         return time_ns

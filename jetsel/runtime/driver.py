@@ -47,7 +47,7 @@ class Driver:
         will be refused, so the load begins now: otherwise such requests would be refused forever.
         """
         now_s = self._now()
-        first_models = dict.fromkeys(model for policy in policies for model in policy.first)
+        first_models = dict.fromkeys(model for policy in policies for model in policy.first_models)
         available = [queue for model in first_models if (queue := self.queues[model]).reason is None]
         times_ms = [(queue.expected_ms(0.5, now_s) or 0.0, queue.load_due_ms, queue) for queue in available]
         measured = [times for times in times_ms if times[0] or times[1]]

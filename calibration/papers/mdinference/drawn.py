@@ -29,12 +29,12 @@ class DrawnDeadline(Deadline):
         assert self.chance is not None
         return Deadline.__call__(replace(self, draw=self.chance.random()), photo)
 
-    def path_here(self, outlook: Outlook) -> Point:
+    def local_path(self, outlook: Outlook) -> Point:
         """Draw among the paths whose models can run; a cascade counts with all of its rungs: it can go to its end."""
         known = [(point, times) for point in self.front.points if (times := point.times_ms(outlook)) is not None]
         return self._drawn(known, outlook.budget_ms) if known else self.front.points[0]
 
-    def model_away(self, outlook: Outlook, least: float) -> Point | None:  # noqa: ARG002  # the paper asks for none
+    def best_edge_model(self, outlook: Outlook, least: float) -> Point | None:  # noqa: ARG002  # the paper asks for none
         """Draw among the edge's models; a reduced photograph only if the whole one would come too late.
 
         The paper's selection knows nothing of the network's deviation, nor of reduced photographs.

@@ -61,7 +61,7 @@ class MultiplexerEdge:
         return (*self.here, self.away)
 
     @property
-    def first(self) -> tuple[str, ...]:
+    def first_models(self) -> tuple[str, ...]:
         """The cheapest always runs."""
         return self.here[:1]
 

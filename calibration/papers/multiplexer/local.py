@@ -11,7 +11,7 @@ from benchmarks.live import bootstrap
 from calibration.papers.multiplexer.edge import Margin, Taught, fit_margin, fit_most, fitted
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import replay_all
-from jetsel.policies.multiplexer import NAME, inputs_of_table
+from jetsel.policies.multiplexer import NAME, table_inputs
 
 PAPER = 68.0
 REFITS, SEED = 200, 2020
@@ -21,7 +21,7 @@ LOST = 0.005  # of right answers: what a threshold may lose beside the edge's mo
 def chances_of(learned: Taught, test: Recording) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
     """Return what the multiplexer says of the images that it was fitted on, held out, and of others: (n, m) each."""
     mux = learned.policies[NAME]
-    return mux.held_out, mux.readout.chances(inputs_of_table(test.table(learned.temperatures)))
+    return mux.held_out, mux.readout.chances(table_inputs(test.table(learned.temperatures)))
 
 
 def local(learned: Taught, test: Recording) -> list[str]:

@@ -12,7 +12,7 @@ from calibration.papers.multiplexer.local import chances_of
 from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import Outcomes
-from jetsel.policies.multiplexer import NAME, after_the_cheapest
+from jetsel.policies.multiplexer import NAME, additional_costs
 from jetsel.policies.registry import KIND
 from jetsel.premodel import is_right, worthiest
 
@@ -65,7 +65,7 @@ def break_even(learned: Taught) -> list[str]:
     fit, lines = learned.train, []
     for share in BUDGETS:
         budget_ms = share * float(fit.costs("time").max())
-        tried = KIND[BESIDE].tried(learned.policies[BESIDE], learned.table)
+        tried = KIND[BESIDE].try_points(learned.policies[BESIDE], learned.table)
         place = _place([Outcomes.of(fit, one.correct, one.ran) for one in tried], budget_ms)
         if place is None:
             continue
@@ -90,12 +90,12 @@ def _tried(name: str, learned: Taught, recording: Recording) -> list[Outcomes]:
         return [_averaged(recording, learned, held_out if own else chances, one) for one in THRESHOLDS]
     if name == NAME and own:
         return [_priced(recording, held_out, price) for price in learned.policies[NAME].prices]
-    tried = KIND[name].tried(learned.policies[name], recording.table(learned.temperatures))
+    tried = KIND[name].try_points(learned.policies[name], recording.table(learned.temperatures))
     return [Outcomes.of(recording, one.correct, one.ran) for one in tried]
 
 
 def _priced(recording: Recording, chances: NDArray[np.floating], price: float) -> Outcomes:
-    which = worthiest(chances, after_the_cheapest(recording.costs()), price)
+    which = worthiest(chances, additional_costs(recording.costs()), price)
     ran = np.zeros_like(recording.right)
     ran[np.arange(len(which)), which] = ran[:, 0] = True
     return Outcomes(recording.right[np.arange(len(which)), which], ran @ recording.costs("time"))

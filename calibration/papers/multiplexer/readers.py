@@ -10,7 +10,7 @@ from calibration.papers.area import area_under_curve
 from calibration.papers.multiplexer.edge import Taught
 from jetsel.calibrate.record.recording import Recording
 from jetsel.features import PAPER_NAMES
-from jetsel.policies.multiplexer import NAME, STATISTICS, inputs_of_table
+from jetsel.policies.multiplexer import NAME, STATISTICS, table_inputs
 from jetsel.premodel import fit_scaling
 
 DRAWS, SEED = 2000, 2020
@@ -34,7 +34,7 @@ def areas(learned: Taught, test: Recording) -> list[str]:
 def gains(learned: Taught, test: Recording) -> list[str]:
     """Return a row for each larger model: how often it alone is right, the cheapest not, and how well that is known."""
     right, confidence = test.right, test.confidences(learned.temperatures)[:, 0]
-    chances = learned.policies[NAME].readout.chances(inputs_of_table(test.table(learned.temperatures)))
+    chances = learned.policies[NAME].readout.chances(table_inputs(test.table(learned.temperatures)))
     rows = []
     for place, name in list(enumerate(test.models))[1:]:
         gain = right[:, place] & ~right[:, 0]
@@ -52,7 +52,7 @@ def _said(learned: Taught, test: Recording) -> dict[str, NDArray[np.float64]]:
     from sklearn.preprocessing import StandardScaler
 
     fit, known = learned.train, learned.train.right[:, 0]
-    read, due = (inputs_of_table(one.table(learned.temperatures)) for one in (fit, test))
+    read, due = (table_inputs(one.table(learned.temperatures)) for one in (fit, test))
     scaled = StandardScaler().fit(read)
     line = LogisticRegression(C=0.1, max_iter=2000).fit(scaled.transform(read)[:, :STATISTICS], known)
     found = {

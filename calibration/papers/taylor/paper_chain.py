@@ -16,7 +16,7 @@ from calibration.papers.taylor.algorithm1 import optimum_votes, select_models
 from jetsel.artefact.calibration import Calibration, PolicyPart
 from jetsel.base.errors import InDoubtError
 from jetsel.features import PAPER_SEVEN
-from jetsel.policies.kind import Kind, Table, columns
+from jetsel.policies.kind import Kind, Table, model_columns
 from jetsel.policies.policy import Decision, Evidence, Policy, Run, Steps, run_or_fall_back
 from jetsel.premodel import Neighbours, Scaling, fit_scaling
 
@@ -57,7 +57,7 @@ class VotingChain:
     votes: NDArray[np.bool_]
 
     @property
-    def first(self) -> tuple[str, ...]:
+    def first_models(self) -> tuple[str, ...]:
         """Any of its models may be the one."""
         return self.models
 
@@ -106,9 +106,11 @@ class PaperChainKind(Kind):
         links, _ = select_models(train.right, train.costs, train.models, PAPER.theta_points)
         links = links[:PAPER_LINKS]
         linked = [train.models.index(model) for model in links]
-        return Learned(links, optimum_votes(train.right[:, linked], train.costs[linked]), train.of(PAPER.features))
+        return Learned(
+            links, optimum_votes(train.right[:, linked], train.costs[linked]), train.columns_of(PAPER.features)
+        )
 
-    def fitted(self, learned: Learned, _chosen: Any) -> PolicyPart:
+    def to_part(self, learned: Learned, _chosen: Any) -> PolicyPart:
         """Store the links, and scaled features and votes of each image."""
         scaling = fit_scaling(learned.features)
         arrays = {"minimum": scaling.minimum, "maximum": scaling.maximum, "points": scaling.apply(learned.features)}
@@ -117,7 +119,7 @@ class PaperChainKind(Kind):
     def make(self, part: PolicyPart, calibration: Calibration) -> dict[str, Policy]:
         """Return the policy."""
         models: tuple[str, ...] = part.facts.models
-        columns(models, calibration)
+        model_columns(models, calibration)
         near = Neighbours(part.arrays["points"])
         k = min(PAPER.k, len(near.points))
         scaling = Scaling(part.arrays["minimum"], part.arrays["maximum"])

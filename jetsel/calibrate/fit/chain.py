@@ -43,9 +43,9 @@ def try_readings(learned: LearnedPaths, held_out: Table) -> dict[Reading, TriedP
     outcomes = {Reading(): _choose_at_prices(paths, *overall_means, prices)}
     ks = [k for k in KS if k <= LARGEST_SHARE * len(train_table.right)]
     for names in _feature_sets(learned) if ks else ():
-        scaling = fit_scaling(learned.of(names))
-        cached = Neighbours(scaling.apply(learned.of(names)))
-        neighbour_rows, _ = cached.nearest_many(scaling.apply(held_out.of(names)), ks[-1])
+        scaling = fit_scaling(learned.columns_of(names))
+        cached = Neighbours(scaling.apply(learned.columns_of(names)))
+        neighbour_rows, _ = cached.nearest_many(scaling.apply(held_out.columns_of(names)), ks[-1])
         for k, (accuracy, mean_cost) in zip(
             ks, neighbour_means(train_table.right, cost, neighbour_rows, ks), strict=True
         ):

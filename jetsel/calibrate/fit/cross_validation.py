@@ -73,7 +73,7 @@ def draft_calibration(
 def assemble(unfitted: Calibration, learned: Learned, chosen: Chosen, kinds: Sequence[Kind] = USUAL) -> Calibration:
     """Return `unfitted`, from `draft_calibration`, with each policy that was learned and has its settings chosen."""
     fitted = [kind for kind in kinds if learned[kind.name] is not None and kind.name in chosen]
-    return replace(unfitted, parts={kind.name: kind.fitted(learned[kind.name], chosen[kind.name]) for kind in fitted})
+    return replace(unfitted, parts={kind.name: kind.to_part(learned[kind.name], chosen[kind.name]) for kind in fitted})
 
 
 Points = dict[str, list[Outcomes]]  # policy -> held-out results of its operating points, sorted by cost
@@ -136,7 +136,7 @@ class HeldOut:
     def evaluate_points(self, kind: Kind, by_fold: Sequence[Learned]) -> list[Outcomes]:
         """Return the held-out results of a policy's operating points, empty if it has no points to choose from."""
         pairs = [(learned[kind.name], table) for learned, table in zip(by_fold, self._tables, strict=True)]
-        points_by_fold = [[] if fitted is None else kind.tried(fitted, table) for fitted, table in pairs]
+        points_by_fold = [[] if fitted is None else kind.try_points(fitted, table) for fitted, table in pairs]
         joined = [TriedPoint.joined(fold_points, self._order) for fold_points in zip(*points_by_fold, strict=False)]
         return [Outcomes.of(self._recording, point.correct, point.ran) for point in joined]
 

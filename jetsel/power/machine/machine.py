@@ -83,15 +83,15 @@ class JtopService:
         try:
             module = importlib.import_module("jtop")
         except (ImportError, OSError) as error:
-            self._failed(f"jetson-stats does not import: {error}; install it: {pip_install('jetson')}")
+            self._record_failure(f"jetson-stats does not import: {error}; install it: {pip_install('jetson')}")
             return
         while not self._closed.is_set():
             try:
                 self._listen(module)
-                self._failed("the service of jetson-stats stopped answering; see: systemctl status jtop")
+                self._record_failure("the service of jetson-stats stopped answering; see: systemctl status jtop")
             except (module.JtopException, *_BROKEN, *_MISSHAPEN) as error:
                 fault = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                self._failed(f"jetson-stats {module.__version__}: {fault}; see: systemctl status jtop")
+                self._record_failure(f"jetson-stats {module.__version__}: {fault}; see: systemctl status jtop")
             self._closed.wait(self._retry_s)
 
     def _listen(self, module: Any) -> None:
@@ -101,7 +101,7 @@ class JtopService:
                 self._latest = time.monotonic(), _report_of(module, client, hardware)
                 self._answered.set()
 
-    def _failed(self, reason: str) -> None:
+    def _record_failure(self, reason: str) -> None:
         self._latest, self._reason = None, reason
         self._answered.set()
 

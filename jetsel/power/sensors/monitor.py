@@ -111,10 +111,10 @@ UNLABELLED = "VIN"
 def detect(root: Path, labels: Mapping[str, str]) -> Detected:
     """Return the rail of every INA238 below `root` (of sysfs). labels: "device/channel" -> configured name."""
     chips_by_label = [(labels.get(f"{chip.device}/{CHANNEL}", UNLABELLED), chip) for chip in find_chips(root, "ina238")]
-    return Detected(*open_rails((name, partial(_rail, name, chip)) for name, chip in chips_by_label))
+    return Detected(*open_rails((name, partial(_ina238_rail, name, chip)) for name, chip in chips_by_label))
 
 
-def _rail(name: str, chip: Chip) -> SupplyRail:
+def _ina238_rail(name: str, chip: Chip) -> SupplyRail:
     shunt_uohm = sysfs.read_int(chip.folder / "shunt_resistor")
     files = ChannelFiles(chip.folder / "in1_input", chip.folder / "curr1_input", chip.folder / "power1_input", 1)
     amps_step = SHUNT_STEP_V / (shunt_uohm / 1e6) if shunt_uohm else None

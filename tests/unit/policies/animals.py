@@ -11,7 +11,7 @@ from jetsel.artefact.calibration import (
     PolicyPart,
     Rung,
 )
-from jetsel.policies.multiplexer import fit_readout, inputs_of
+from jetsel.policies.multiplexer import fit_readout, network_inputs
 
 TWO = {
     "minimum": np.array([2.0, -1.0], np.float32),
@@ -29,7 +29,7 @@ def multiplexer(models: int, width: int = 0) -> PolicyPart:
     width: of the embeddings, 0 for none.
     """
     draw = np.random.default_rng(1)
-    inputs = inputs_of(np.full((8, 2), 0.5, np.float32), np.zeros((8, width), np.float32))
+    inputs = network_inputs(np.full((8, 2), 0.5, np.float32), np.zeros((8, width), np.float32))
     readout, _ = fit_readout(inputs, draw.random((8, models)) < 0.5)
     return PolicyPart(MultiplexerFacts(0.125), readout.weights)
 

@@ -122,4 +122,4 @@ def test_load_leads_to_where_most_are_right_for_the_cost_among_what_nothing_beat
 
 def test_a_chain_takes_at_most_the_time_of_its_slowest_path() -> None:
     chain = replace(BEST, paths=(("s",), ("s", "m")), chooser_ms=1.0)
-    assert LATE.of(chain, outlook()) == pytest.approx(1.0 + 2.0 + 5.0 + math.hypot(0.2, 0.5))
+    assert LATE.value_of(chain, outlook()) == pytest.approx(1.0 + 2.0 + 5.0 + math.hypot(0.2, 0.5))

@@ -16,7 +16,7 @@ from jetsel.policies.multiplexer import (
     MultiplexerKind,
     Readout,
     fit_readout,
-    inputs_of,
+    network_inputs,
 )
 from jetsel.policies.policy import Evidence, Prediction
 from jetsel.policies.registry import KIND, USUAL, catalogue, kinds_with, no_such
@@ -53,14 +53,14 @@ def test_it_is_fitted_only_on_request_and_whoever_names_it_learns_how() -> None:
 
 
 def test_the_statistics_of_an_answer_come_before_its_embedding() -> None:
-    found = inputs_of(np.array([0.5, 0.25, 0.125, 0.125], np.float32), np.array([7.0, 8.0], np.float16))
+    found = network_inputs(np.array([0.5, 0.25, 0.125, 0.125], np.float32), np.array([7.0, 8.0], np.float16))
     entropy = 0.5 * np.log(2) + 0.25 * np.log(4) + 0.25 * np.log(8)
     assert found == pytest.approx([0.5, 0.25, np.log(2), 0.0, entropy, 1.0, 7.0, 8.0])
     assert found.dtype == np.float32
 
 
 def test_an_answer_that_is_sure_has_finite_statistics() -> None:
-    assert np.isfinite(inputs_of(np.array([1.0, 0.0], np.float32), None)).all()
+    assert np.isfinite(network_inputs(np.array([1.0, 0.0], np.float32), None)).all()
 
 
 def drawn(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -72,7 +72,7 @@ def drawn(n: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     first = draw.uniform(0.5, 1.0, n).astype(np.float32)
     embedding = draw.normal(size=(n, 4)).astype(np.float32)
     right = np.stack([first > 0.75, embedding[:, 0] * embedding[:, 1] > 0], axis=1)
-    return inputs_of(np.stack([first, 1 - first], axis=1), embedding), right
+    return network_inputs(np.stack([first, 1 - first], axis=1), embedding), right
 
 
 def test_it_learns_from_the_answer_and_what_no_line_tells_apart_from_the_embedding() -> None:

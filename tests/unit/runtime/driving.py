@@ -89,7 +89,7 @@ class Duplicated:
     name, features = "duplicated", ()
 
     def __init__(self, models: tuple[str, ...], until: str) -> None:
-        self.models, self.first, self.until = models, models[:1], until
+        self.models, self.first_models, self.until = models, models[:1], until
 
     def __call__(self, photo: Evidence) -> Steps:
         seen: tuple[Prediction, ...] = yield Run(self.models, "together", until=self.until)  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ def test_an_operating_point_is_what_the_assembled_policy_gives_on_photographs_it
 ) -> None:
     metered = dataclasses.replace(recorded(), energies=ENERGIES, objective=objective)
     learned, held, table = parted(metered)
-    points = [Outcomes.of(held, one.correct, one.ran) for one in KIND[way].tried(learned[way], table)]
+    points = [Outcomes.of(held, one.correct, one.ran) for one in KIND[way].try_points(learned[way], table)]
     assert len({(point.correct.sum(), point.time_ms.sum()) for point in points}) > 1
     for place in range(0, len(points), max(1, len(points) // 7)):
         chosen = ChosenPoints(place, ()) if way == "cascade" else place
