@@ -45,7 +45,7 @@ class Subject:
     fault: str | None = None
 
     @property
-    def used(self) -> set[str]:
+    def backends(self) -> set[str]:
         """The names of the configured backends."""
         return {self.config.models.backend, *self.config.models.backends.values()}
 
@@ -188,7 +188,7 @@ def models(subject: Subject) -> Iterator[Finding]:
     from jetsel.zoo import verify
     from jetsel.zoo.onnx_model import model_in
 
-    for unknown in sorted(subject.used - set(BACKENDS)):
+    for unknown in sorted(subject.backends - set(BACKENDS)):
         yield Finding("backend", "failed", f"{unknown!r} is not a backend", f"name one of these: {', '.join(BACKENDS)}")
     for name, family in subject.served.families.items():
         classes = len(family.family.labels.names)
@@ -215,12 +215,12 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
     report = subject.tensorrt
     if isinstance(report, JetselError):
         description, _, repair = str(report).partition("; ")
-        yield Finding("Python", "failed" if "tensorrt" in subject.used else "info", description, repair or None)
+        yield Finding("Python", "failed" if "tensorrt" in subject.backends else "info", description, repair or None)
         return
     libraries = ", ".join(f"{name} {version}" for name, version in report["libraries"].items())
     description = f"{report['interpreter']}, Python {report['python']}, TensorRT {report['version']}, {libraries}"
     yield Finding("Python", "ok", f"{description}, {report['gpu']['name'] if report['gpu'] else 'no GPU'}")
-    if "tensorrt" in subject.used:
+    if "tensorrt" in subject.backends:
         yield from _engines(subject, report)
 
 

@@ -97,7 +97,7 @@ def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) 
 
 
 def heading_and_meanings(kind: type[Struct]) -> tuple[str, dict[str, str]]:
-    """Return a section's heading, the first line of its class's docstring, and from the others each key's meaning."""
+    """Return a section's heading and each key's meaning: the first line of a docstring, and its lines `KEY: TEXT`."""
     heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
     matches = (re.match(r"(\w+): (.*)", line) for line in lines)
     return heading, {match[1]: match[2] for match in matches if match}

@@ -37,7 +37,7 @@ def connection_limit(concurrency: int) -> int:
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """uvicorn's connection, with limits. limit: most open connections; one more closes another that waits."""
+    """uvicorn's connection, but with limits of a head's size and time, and of open connections (`limit`)."""
 
     def __init__(self, *args: Any, limit: int, **options: Any) -> None:
         super().__init__(*args, **options)
