@@ -179,7 +179,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
 def predict(
     model: str, logits: NDArray[np.float32], temperature: float, embedding: NDArray[np.float32] | None = None
 ) -> Prediction:
-    """Return the prediction of a model: the softmax of its logits (classes,), divided by the temperature."""
+    """Return the prediction of a model: the softmax of its logits (classes,) divided by the temperature."""
     scaled = logits / temperature
     scaled -= np.maximum.reduce(scaled)
     probabilities = np.exp(scaled, scaled)
