@@ -126,8 +126,8 @@ class ModelQueue:
     def refusal(self) -> ModelUnavailableError:
         """Return the error for a run while the model is unavailable; its code says whether a retry may help."""
         is_returning = self.engine is not None and self.engine.is_returning
-        kind = EngineDiedError if is_returning else ModelUnavailableError
-        return kind(f"{self.model} is unavailable: {self.reason}")
+        error_type = EngineDiedError if is_returning else ModelUnavailableError
+        return error_type(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, max_batch: int) -> int:
         """Return how many runs may form a batch: at most max_batch, and one if the engine gains nothing by batches."""

@@ -87,11 +87,11 @@ def build(
             except JetselError as error:
                 was_built, fault = False, str(error)
         outcome = f"not built: {fault}" if plan is None else _result_text(plan.record, was_built=was_built)
-        words = " ".join(outcome.replace(f"{candidate.name}: ", "", 1).split())
-        show(f"{candidate.family.name} {candidate.name}: {words}", is_result=True)
+        text = " ".join(outcome.replace(f"{candidate.name}: ", "", 1).split())
+        show(f"{candidate.family.name} {candidate.name}: {text}", is_result=True)
         record, engine = (None, None) if plan is None else (plan.record, str(plan.path))
-        about = {"family": candidate.family.name, "name": candidate.name, "was_built": was_built, "fault": fault}
-        rows.append(about | {"engine": engine, "record": record})
+        fields = {"family": candidate.family.name, "name": candidate.name, "was_built": was_built, "fault": fault}
+        rows.append(fields | {"engine": engine, "record": record})
     if json:
         print_json({"compared_on": compared.source, "models": rows})
     elif any(one["was_built"] for one in rows):

@@ -113,8 +113,8 @@ def _add_if_missing(
 
     choice: why this precision was chosen, None if both are added. A copy that another machine chose is replaced.
     """
-    before = None if model is None else model.manifest.provenance.precision_choice
-    is_elsewhere = before != choice and (before is None or choice is None or before.machine != choice.machine)
+    former = None if model is None else model.manifest.provenance.precision_choice
+    is_elsewhere = former != choice and (former is None or choice is None or former.machine != choice.machine)
     if model is None or pull.replace or is_elsewhere:
         print_step(f"trying {rung.wanted.name}")
         check_answers(rung, pull.values)
