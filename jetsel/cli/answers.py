@@ -27,8 +27,8 @@ def as_plain(outcome: Outcome) -> dict[str, Any]:
     """Return the object that --json prints for an image: its path, and the answer (docs/protocol.md) or the error."""
     result = outcome.result
     if isinstance(result, Answer):
-        about = {"path": outcome.path, "latency_ms": round(outcome.latency_ms, 3)}
-        return about | dict(msgspec.to_builtins(result))
+        fields = {"path": outcome.path, "latency_ms": round(outcome.latency_ms, 3)}
+        return fields | dict(msgspec.to_builtins(result))
     code, retry = (result.code, result.retry) if isinstance(result, JetselError) else ("unreadable", False)
     return {"path": outcome.path, "error": {"code": code, "message": reason(result), "retry": retry}}
 

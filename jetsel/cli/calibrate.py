@@ -218,14 +218,14 @@ def _retime(calibrations: FamilyCalibrations, endpoint: str | None, *, json: boo
         raise CalibrationError(f"family {calibrations.family} ships without a calibration: name a folder of images")
     usable, folder = shipped_calibration.usable_calibration(), shipped_calibration.directory
     with ProgressOutput(quiet=json) as output:
-        made = retime(family, served, usable, folder, calibrations.config, output.step)
-        number = installed.install(made, calibrations.folder, calibrations.family).number
+        fitted = retime(family, served, usable, folder, calibrations.config, output.step)
+        number = installed.install(fitted, calibrations.folder, calibrations.family).number
     daemon = reload_daemon(calibrations, calibrations.entry(number), endpoint)
-    facts = {"costs_ms": made.costs_ms, "default_policy": made.default_policy, "verdict": made.because}
-    times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in made.costs_ms.items())
+    facts = {"costs_ms": fitted.costs_ms, "default_policy": fitted.default_policy, "verdict": fitted.because}
+    times = ", ".join(f"{model} {milliseconds(ms)}" for model, ms in fitted.costs_ms.items())
     lines = [
         f"ms per image on this machine: {times}",
-        f"{made.default_policy} answers by default: {made.because}",
+        f"{fitted.default_policy} answers by default: {fitted.because}",
         f"installed as number {number}; to undo: jetsel calibration rollback",
         daemon.message,
     ]
@@ -239,8 +239,8 @@ def _write_report(page: str, report: Path, entry: Installed | None) -> Path:
     try:
         report.write_text(page, encoding="utf-8")
     except OSError as fault:
-        what = "nothing was installed" if entry is None else f"number {entry.number} was installed"
-        raise CalibrationError(f"{report}: {fault.strerror}: {what}; name another file with --report") from fault
+        note = "nothing was installed" if entry is None else f"number {entry.number} was installed"
+        raise CalibrationError(f"{report}: {fault.strerror}: {note}; name another file with --report") from fault
     return report
 
 

@@ -31,13 +31,13 @@ def list_calibrations(family: FamilyName = None, config: ConfigFile = None, json
 
     calibrations = read_site(config).calibrations(family)
     entries = calibrations.entries()
-    plain = {
+    for_json = {
         "family": calibrations.family,
         "folder": str(calibrations.folder),
         "current": next((entry.number for entry in entries if entry.is_current), None),
         "calibrations": [summary(entry) for entry in entries],
     }
-    emit(plain, json, lambda: _show_history(calibrations, entries))
+    emit(for_json, json, lambda: _show_history(calibrations, entries))
 
 
 def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) -> None:
@@ -46,15 +46,15 @@ def _show_history(calibrations: FamilyCalibrations, entries: list[Installed]) ->
     from jetsel.site.site import number_text
 
     out = console()
-    shown = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
-    shown.title = f"family {calibrations.family}"
+    rows = table(">number", "", "made", "default policy", ">images", "labels", "rejected")
+    rows.title = f"family {calibrations.family}"
     for entry in entries:
         usable, row = entry.calibration, ("-", "-", "-", "-")
         if usable is not None:
             labels = f"answers of {usable.images.labels_from}" if usable.images.labels_from else "the images'"
             row = (usable.created, usable.default_policy, str(usable.images.count), labels)
-        shown.add_row(number_text(entry.number), _use_mark(entry), *row, entry.reason or "")
-    out.print(shown if entries else f"family {calibrations.family} has no calibration yet")
+        rows.add_row(number_text(entry.number), _use_mark(entry), *row, entry.reason or "")
+    out.print(rows if entries else f"family {calibrations.family} has no calibration yet")
     out.print(f"your own calibrations are in {calibrations.folder}")
 
 
@@ -75,16 +75,16 @@ def show(
     calibrations = read_site(config).calibrations(family)
     entry = calibrations.entry(number)
     usable = entry.usable_calibration()
-    plain = as_plain(usable) if json or everything else main_facts(usable)
-    emit(summary(entry) | {"calibration": plain}, json, lambda: _show_facts(calibrations.family, entry, plain))
+    facts = as_plain(usable) if json or everything else main_facts(usable)
+    emit(summary(entry) | {"calibration": facts}, json, lambda: _show_facts(calibrations.family, entry, facts))
 
 
 def as_plain(calibration: Calibration) -> dict[str, Any]:
     """Return a calibration as values for JSON, which differ if calibrations do: each array as dtype, shape and hash."""
     import msgspec
 
-    plain: dict[str, Any] = msgspec.to_builtins(calibration, enc_hook=_array)
-    return plain
+    values: dict[str, Any] = msgspec.to_builtins(calibration, enc_hook=_array)
+    return values
 
 
 def _array(value: Any) -> Any:
@@ -106,13 +106,13 @@ def _show_facts(family: str, entry: Installed, facts: Mapping[str, Any]) -> None
     from jetsel.cli.terminal import console, table
 
     out = console()
-    shown = table("fact", "value")
+    rows = table("fact", "value")
     mark = _use_mark(entry)
-    shown.title = f"family {family}: {entry.description}" + (f", {mark}" if mark else "")
+    rows.title = f"family {family}: {entry.description}" + (f", {mark}" if mark else "")
     for name, value in facts.items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        shown.add_row(name, text)
-    out.print(shown)
+        rows.add_row(name, text)
+    out.print(rows)
     out.print(f"its folder: {entry.directory}")
     out.print(f"its report: {entry.report or 'none'}")
     if entry.reason is not None:
@@ -164,18 +164,18 @@ def rollback(
     calibrations = read_site(config).calibrations(family)
     entries = calibrations.entries()
     refused = {entry.number: entry.reason for entry in entries if entry.reason is not None}
-    before = next((entry.number for entry in entries if entry.is_current), None)
+    previous = next((entry.number for entry in entries if entry.is_current), None)
     chosen = installed.rollback(calibrations.folder, calibrations.family, to, refused)
     if chosen is None and calibrations.models is not None:
         chosen = find_shipped(calibrations.models)
     outcome = reload_daemon(calibrations, chosen, endpoint)
     number = installed.SHIPPED if chosen is None else chosen.number
-    plain = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}
+    facts = {"family": calibrations.family, "number": number, "reloaded": outcome.reloaded, "daemon": outcome.message}
     used = chosen.description if chosen else "no calibration: the family ships without one"
     if chosen is None and calibrations.models is not None:
         used += f"; {calibrations.incumbent().policy} answers by default"
-    back = "" if before is None else f"\nto use number {before} again: jetsel calibration rollback --to {before}"
-    emit(plain, json, f"family {calibrations.family} now uses {used}{back}\n{outcome.message}")
+    undo = "" if previous is None else f"\nto use number {previous} again: jetsel calibration rollback --to {previous}"
+    emit(facts, json, f"family {calibrations.family} now uses {used}{undo}\n{outcome.message}")
     if outcome.reloaded is False:
         raise typer.Exit(EXIT_FAILED)
 
@@ -242,7 +242,7 @@ def reload_daemon(calibrations: FamilyCalibrations, chosen: Installed | None, en
         expected = "no calibration" if chosen is None else f"{chosen.description} in {chosen.directory.parent}"
         repair = f"start it with models.calibrations = {str(calibrations.folder)!r}, or see its log"
         return ReloadOutcome(True, f"{outcome}. The daemon does not use {expected}: {repair}")
-    made = None if chosen is None else chosen.calibration
-    if made is not None and served.default_policy != made.default_policy:
+    fitted = None if chosen is None else chosen.calibration
+    if fitted is not None and served.default_policy != fitted.default_policy:
         outcome += f"; {served.default_policy} answers by default: {served.because}"
     return ReloadOutcome(True, outcome, is_served=True)

@@ -45,7 +45,7 @@ class Subject:
     fault: str | None = None
 
     @property
-    def used(self) -> set[str]:
+    def backends(self) -> set[str]:
         """The names of the configured backends."""
         return {self.config.models.backend, *self.config.models.backends.values()}
 
@@ -188,7 +188,7 @@ def models(subject: Subject) -> Iterator[Finding]:
     from jetsel.zoo import verify
     from jetsel.zoo.onnx_model import model_in
 
-    for unknown in sorted(subject.used - set(BACKENDS)):
+    for unknown in sorted(subject.backends - set(BACKENDS)):
         yield Finding("backend", "failed", f"{unknown!r} is not a backend", f"name one of these: {', '.join(BACKENDS)}")
     for name, family in subject.served.families.items():
         classes = len(family.family.labels.names)
@@ -202,10 +202,10 @@ def models(subject: Subject) -> Iterator[Finding]:
             else:
                 description = f"{milliseconds(latency_ms)} ms per image on ONNX Runtime"
                 yield Finding(model.manifest.name, "ok", description)
-        used = family.in_use
-        repair = None if used.calibration else "jetsel calibrate with images of your own"
-        state: State = "ok" if used.calibration else "info" if used.refused is None else "warning"
-        yield Finding(f"calibration of {name}", state, str(used), repair)
+        in_use = family.in_use
+        repair = None if in_use.calibration else "jetsel calibrate with images of your own"
+        state: State = "ok" if in_use.calibration else "info" if in_use.refused is None else "warning"
+        yield Finding(f"calibration of {name}", state, str(in_use), repair)
     for line in subject.site.broken:
         yield Finding("left out", "warning", line, "correct that file, or remove it")
 
@@ -215,17 +215,17 @@ def tensorrt(subject: Subject) -> Iterator[Finding]:
     report = subject.tensorrt
     if isinstance(report, JetselError):
         description, _, repair = str(report).partition("; ")
-        yield Finding("Python", "failed" if "tensorrt" in subject.used else "info", description, repair or None)
+        yield Finding("Python", "failed" if "tensorrt" in subject.backends else "info", description, repair or None)
         return
     libraries = ", ".join(f"{name} {version}" for name, version in report["libraries"].items())
     description = f"{report['interpreter']}, Python {report['python']}, TensorRT {report['version']}, {libraries}"
     yield Finding("Python", "ok", f"{description}, {report['gpu']['name'] if report['gpu'] else 'no GPU'}")
-    if "tensorrt" in subject.used:
+    if "tensorrt" in subject.backends:
         yield from _engines(subject, report)
 
 
-def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
-    """Check the engine of each model on TensorRT. about: what Subject.tensorrt reports."""
+def _engines(subject: Subject, report: dict[str, Any]) -> Iterator[Finding]:
+    """Check the engine of each model on TensorRT. report: what Subject.tensorrt holds."""
     from jetsel.cli.models.candidates import Candidate, runs_on_tensorrt
     from jetsel.engines.building.plans import find
 
@@ -233,10 +233,10 @@ def _engines(subject: Subject, about: dict[str, Any]) -> Iterator[Finding]:
         for model in (model for model in served.models.values() if runs_on_tensorrt(model, subject.config)):
             name = model.manifest.name
             try:
-                made = find(subject.config.host, Candidate(served.family, model).weights, about).record
+                engine = find(subject.config.host, Candidate(served.family, model).weights, report).record
             except JetselError as error:
                 description, _, repair = str(error).removeprefix(f"{name}: ").rpartition("; ")
                 yield Finding(name, "failed", description, repair)
             else:
-                description = f"engine of {made.key.precision}, TensorRT {made.key.tensorrt}, built {made.built}"
+                description = f"engine of {engine.key.precision}, TensorRT {engine.key.tensorrt}, built {engine.built}"
                 yield Finding(name, "ok", description)

@@ -116,8 +116,8 @@ def _list_files(images: list[Path]) -> list[Path]:
         left_out += (entry for entry in entries if isinstance(entry, LeftOut))
         files = [entry for entry in entries if isinstance(entry, Path)]
         if not files:
-            what = "; ".join((f"{path}: holds no JPEG, PNG or WebP file", *left_out_lines(left_out)))
-            raise typer.BadParameter(what, param_hint="IMAGE")
+            fault = "; ".join((f"{path}: holds no JPEG, PNG or WebP file", *left_out_lines(left_out)))
+            raise typer.BadParameter(fault, param_hint="IMAGE")
         paths += files
     for line in left_out_lines(left_out):
         typer.echo(line, err=True)

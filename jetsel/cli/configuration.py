@@ -78,10 +78,10 @@ def as_toml(values: Struct, sections: Sections[Any], automatic: Mapping[str, obj
         text += f"\n\n{_comment(heading)}[{section}]\n"
         ranges = _value_ranges(kind)
         for key in sorted(kind.__struct_fields__, key=lambda key: isinstance(plain.get(key), dict)):  # tables last
-            place = f"{section}.{key}"
-            value_note = f"default {automatic[place]}" if place in automatic else ranges[key]
+            setting = f"{section}.{key}"
+            value_note = f"default {automatic[setting]}" if setting in automatic else ranges[key]
             text += "\n" + _comment(f"{meanings[key].removesuffix('.')}{f' ({value_note})' if value_note else ''}.")
-            text += _setting(section, key, plain.get(key), sections.examples[place])
+            text += _setting(section, key, plain.get(key), sections.examples[setting])
     return text
 
 
@@ -97,7 +97,7 @@ def _array(section: str, tables: list[dict[str, Any]], sections: Sections[Any]) 
 
 
 def heading_and_meanings(kind: type[Struct]) -> tuple[str, dict[str, str]]:
-    """Return a section's heading, the first line of its class's docstring, and from the others each key's meaning."""
+    """Return a section's heading and each key's meaning: the first line of a docstring, and its lines `KEY: TEXT`."""
     heading, *lines = inspect.getdoc(kind).splitlines()  # type: ignore[union-attr]
     matches = (re.match(r"(\w+): (.*)", line) for line in lines)
     return heading, {match[1]: match[2] for match in matches if match}

@@ -200,10 +200,10 @@ def _summary(demo_answers: list[DemoAnswer]) -> str:
     for answers in ([one.by_policy for one in demo_answers], [one.by_most_expensive for one in demo_answers]):
         n_right = sum(answer.wnid in one.wnids for one, answer in zip(demo_answers, answers, strict=True))
         n_labelled = sum(bool(one.wnids) for one in demo_answers)
-        share = f"right on {n_right} of {n_labelled}, " if n_labelled else ""
+        accuracy = f"right on {n_right} of {n_labelled}, " if n_labelled else ""
         features_ms = sum(answer.stages_ms.features or 0.0 for answer in answers)
         spent = f"{milliseconds(_inference_ms(answers))} ms in models and {milliseconds(features_ms)} for features"
-        lines.append(f"{answers[0].policy}: {share}{spent}")
+        lines.append(f"{answers[0].policy}: {accuracy}{spent}")
     return f"{'; '.join(lines)}. To measure how often each is right, calibrate the family on images."
 
 

@@ -50,7 +50,7 @@ def evaluate(
         output.print_recording(job, loaded)
         evaluation = judged(loaded.recording, calibration, replayed, feature_clock(job, loaded))
     photographs = len(loaded.recording.classes)
-    plain = {
+    for_json = {
         "photographs": photographs,
         "default_policy": in_use.policy,
         "labels_from": loaded.labels_from,
@@ -77,4 +77,4 @@ def evaluate(
         if labels_from is not None:
             out.print(f"there were no labels: right means agreement with {labels_from}", style="yellow")
 
-    emit(plain, json, show)
+    emit(for_json, json, show)

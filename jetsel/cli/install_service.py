@@ -80,8 +80,8 @@ def obstacles(command: Path, *, user: bool, remove: bool, is_image: bool) -> Ite
 def unreadable_paths(command: Path) -> Iterator[str]:
     """Yield the paths of this installation that the service cannot read."""
     for path in dict.fromkeys((command, Path(sys.prefix), Path(sys.executable).resolve(), Path(__file__))):
-        if place := next((place for place in HIDDEN_FOLDERS if path.is_relative_to(place)), None):
-            yield f"{path}: the service cannot read {place}: {INSTALL_IN_OPT}"
+        if folder := next((folder for folder in HIDDEN_FOLDERS if path.is_relative_to(folder)), None):
+            yield f"{path}: the service cannot read {folder}: {INSTALL_IN_OPT}"
 
 
 def commands(*, user: bool, socket_changed: bool) -> list[str]:
@@ -152,11 +152,11 @@ def run_commands(commands: list[str], runs: bool) -> None:
         if not runs:
             continue
         done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
-        words = " ".join(f"{done.stderr} {done.stdout}".split())
+        output = " ".join(f"{done.stderr} {done.stdout}".split())
         if done.returncode != 0 and command == line:
-            raise ServiceError(f"`{command}` failed: {words}; see why: journalctl -u jetsel -n 50")
+            raise ServiceError(f"`{command}` failed: {output}; see why: journalctl -u jetsel -n 50")
         if done.returncode != 0:
-            typer.echo(f"       this failed, which may be harmless: {words}")
+            typer.echo(f"       this failed, which may be harmless: {output}")
 
 
 _WHEEL_TEMPLATES = Path(__file__).parents[1] / "systemd_units"
@@ -176,17 +176,17 @@ OTHER_FOLDERS = {
 def system_files(executable: Path) -> dict[Path, str]:
     """Return the text of each file of the machine's service, by its target path; raises ConfigError as `units` does."""
     files = units(TEMPLATES, SYSTEM_UNITS, executable)
-    for name, place in OTHER_FOLDERS.items():
-        files |= {place / path.name: path.read_text() for path in sorted((TEMPLATES / name).iterdir())}
+    for name, target in OTHER_FOLDERS.items():
+        files |= {target / path.name: path.read_text() for path in sorted((TEMPLATES / name).iterdir())}
     return files
 
 
-def units(folder: Path, place: Path, executable: Path) -> dict[Path, str]:
+def units(folder: Path, target: Path, executable: Path) -> dict[Path, str]:
     """Return the text of each unit in a folder of templates, by its target path; executable: the command's path.
 
-    place: folder for the units. Raises ConfigError if a unit cannot contain the command's path.
+    target: folder for the units. Raises ConfigError if a unit cannot contain the command's path.
     """
     if not re.fullmatch(r"/[\w./+:@~-]+", str(executable), re.ASCII):
         raise ConfigError(f"{executable}: systemd would split this path: use only letters, digits and ._+:@~- in it")
     unit_files = sorted(path for path in folder.iterdir() if path.suffix in (".service", ".socket", ".timer"))
-    return {place / path.name: path.read_text().replace("@EXECUTABLE@", str(executable)) for path in unit_files}
+    return {target / path.name: path.read_text().replace("@EXECUTABLE@", str(executable)) for path in unit_files}

@@ -33,13 +33,13 @@ def console() -> Console:
 
 def table(*columns: str) -> Table:
     """Return an empty table; a column whose name begins with > is aligned to the right."""
-    made = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+    rows = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         if column.startswith(">"):
-            made.add_column(column[1:], justify="right", no_wrap=True)
+            rows.add_column(column[1:], justify="right", no_wrap=True)
         else:
-            made.add_column(column, overflow="fold")
-    return made
+            rows.add_column(column, overflow="fold")
+    return rows
 
 
 def milliseconds(value: float | None) -> str:
@@ -171,10 +171,10 @@ def outcome_table(findings: Findings) -> list[Table | str]:
 
     results, marks = compared_results(findings), statuses(findings)
     best_single = findings.comparison.best_single
-    shown = without_dominated(results, MOST_ROWS, [*marks, f"single:{best_single}"])
-    left = len(results) - len(shown)
+    listed = without_dominated(results, MOST_ROWS, [*marks, f"single:{best_single}"])
+    left = len(results) - len(listed)
     note = [f"not shown: {left} single models; they are in the report and in --json"] if left else []
-    return [*listing_lines(overview(shown, best_single, findings.calibration.images.labels_from, marks)), *note]
+    return [*listing_lines(overview(listed, best_single, findings.calibration.images.labels_from, marks)), *note]
 
 
 def listing_lines(listing: Listing) -> list[Table | str]:

@@ -78,8 +78,8 @@ class InferenceApi:
 
     async def _model(self, request: Request) -> Response:
         served = await self._catalogue.find(**request.path_params)
-        about = {"name": served.name, "versions": served.versions, "platform": "jetsel"}
-        return JSONResponse({key: value for key, value in about.items() if value} | tensors.metadata())
+        fields = {"name": served.name, "versions": served.versions, "platform": "jetsel"}
+        return JSONResponse({key: value for key, value in fields.items() if value} | tensors.metadata())
 
     async def _model_ready(self, request: Request) -> Response:
         served = await self._catalogue.find(**request.path_params)

@@ -37,7 +37,7 @@ def connection_limit(concurrency: int) -> int:
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """uvicorn's connection, with limits. limit: most open connections; one more closes another that waits."""
+    """uvicorn's connection, but with limits of a head's size and time, and of open connections (`limit`)."""
 
     def __init__(self, *args: Any, limit: int, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -48,7 +48,7 @@ class BoundedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer of a new connection, and close another connection if there are too many."""
         super().connection_made(transport)
-        self._wait_for_head()
+        self._start_head_timer()
         if len(self.connections) > self._limit:
             _connection_to_close(cast("set[BoundedConnection]", self.connections)).transport.abort()
 
@@ -80,7 +80,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Start the timer for the next request, unless its head has come already."""
         super().on_response_complete()
         if self.is_idle and not self.transport.is_closing():
-            self._wait_for_head()
+            self._start_head_timer()
 
     @property
     def is_idle(self) -> bool:
@@ -93,7 +93,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Time at which the timer closes the connection, by the loop's clock; 0 if the timer is stopped."""
         return 0.0 if self._timer is None else self._timer.when()
 
-    def _wait_for_head(self) -> None:
+    def _start_head_timer(self) -> None:
         self._stop_timer()
         self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.abort)
 

@@ -170,9 +170,9 @@ def _answer_metrics(answers: AnswerCounts) -> Iterator[Metric]:
 def _camera_metrics(cameras: Sequence[CameraState]) -> Iterator[Metric]:
     if not cameras:
         return
-    by_camera = [((one.name, one.region or ""), one) for one in cameras]
+    by_camera = [((camera.name, camera.region or ""), camera) for camera in cameras]
     labels, words = ("camera", "region"), "Whether frames come from each camera."
-    yield _gauge("jetsel_camera_up", words, labels, by_camera, lambda one: one.connected)
+    yield _gauge("jetsel_camera_up", words, labels, by_camera, lambda camera: camera.connected)
     words = "Changes of the label."
     yield _counter("jetsel_camera_label_changes", words, labels, by_camera, lambda camera: camera.label_changes)
     counts = (

@@ -116,13 +116,13 @@ class Sender:
         self._thumbnails = thumbnails
 
     async def classify(self, image: Any, options: AnswerOptions, **names: Any) -> list[Answer | JetselError]:
-        """Return the only answer for an image, or each box's answer or error. image: a file's bytes, or BGR pixels.
+        """Return a list of the image's answer, or of each box's answer or error. image: a file's bytes, or BGR pixels.
 
         names: family, model and explain, if given. Raises BadRequestError, BadImageError, ImageTooLargeError, and what
         AsyncClient.classify raises.
         """
-        given = ((name, getattr(options, name)) for name in AnswerOptions.__struct_fields__)
-        all_options = names | {name: value for name, value in given if value is not None}
+        values = ((name, getattr(options, name)) for name in AnswerOptions.__struct_fields__)
+        all_options = names | {name: value for name, value in values if value is not None}
         if options.boxes is not None:
             all_options["boxes"] = _read_boxes(options.boxes)
         elif options.boxes_unit is not None:

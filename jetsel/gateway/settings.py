@@ -73,5 +73,5 @@ def read_token(path: Path) -> str:
 
 def has_token(header: str | None, token: str) -> bool:
     """Whether an Authorization header, None if none was sent, holds the token (RFC 6750, section 2.1)."""
-    scheme, _, given = (header or "").partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+    scheme, _, sent = (header or "").partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(sent.strip().encode(), token.encode())

@@ -179,8 +179,8 @@ def _json_levels(data: Raw, n: int) -> NDArray[np.uint8]:
     """Return at most n pixel values from JSON lists, whose nesting is ignored. Raises BadRequestError."""
     text = bytes(data).translate(None, b"[] \t\r\n")
     if n > MOST_LEVELS or text.count(b",") > n:
-        most = f"JSON may hold at most {MOST_LEVELS} pixel values, and no more than the shape"
-        raise BadRequestError(f"{most}: send them binary, with binary_data_size, or a JPEG as BYTES")
+        limit = f"JSON may hold at most {MOST_LEVELS} pixel values, and no more than the shape"
+        raise BadRequestError(f"{limit}: send them binary, with binary_data_size, or a JPEG as BYTES")
     return np.frombuffer(bytes(_from_json(b"[%b]" % text, list[Level], "data: levels are 0 to 255")), np.uint8)
 
 

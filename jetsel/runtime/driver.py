@@ -34,7 +34,7 @@ class Driver:
         now: Callable[[], float] = time.monotonic,
         timers: Timers | None = None,
     ) -> None:
-        """timers: shared by all drivers of a daemon, None for its own; they use time.monotonic(), so `now` must too."""
+        """timers: shared by all drivers of a daemon, None for its own; their clock is time.monotonic(). now: in s."""
         self.queues = dict(queues)
         self.waiting = WaitingRuns(self.queues, max_batch, now)
         self._now = now

@@ -126,8 +126,8 @@ class ModelQueue:
     def refusal(self) -> ModelUnavailableError:
         """Return the error for a run while the model is unavailable; its code says whether a retry may help."""
         is_restarting = self.engine is not None and self.engine.is_restarting
-        kind = EngineDiedError if is_restarting else ModelUnavailableError
-        return kind(f"{self.model} is unavailable: {self.reason}")
+        error_type = EngineDiedError if is_restarting else ModelUnavailableError
+        return error_type(f"{self.model} is unavailable: {self.reason}")
 
     def batch_limit(self, max_batch: int) -> int:
         """Return how many runs may form a batch: at most max_batch, and one if the engine gains nothing by batches."""
@@ -179,7 +179,7 @@ def infer(queue: ModelQueue, runs: list[RequestRun], now: Callable[[], float]) -
 def predict(
     model: str, logits: NDArray[np.float32], temperature: float, embedding: NDArray[np.float32] | None = None
 ) -> Prediction:
-    """Return the prediction of a model: the softmax of its logits (classes,), divided by the temperature."""
+    """Return the prediction of a model: the softmax of its logits (classes,) divided by the temperature."""
     scaled = logits / temperature
     scaled -= np.maximum.reduce(scaled)
     probabilities = np.exp(scaled, scaled)

@@ -67,9 +67,9 @@ class Estimate:
         weight *= math.exp(-max(0.0, now_s - last_s) / FORGET_S)
         if prior_ms is None:
             return (mean_ms, math.sqrt(variance)) if weight else None
-        share = weight / (weight + PRIOR_WEIGHT)
-        spread = share * variance + (1 - share) * prior_ms[1] ** 2
-        return share * mean_ms + (1 - share) * prior_ms[0], math.sqrt(spread)
+        measured_share = weight / (weight + PRIOR_WEIGHT)
+        spread = measured_share * variance + (1 - measured_share) * prior_ms[1] ** 2
+        return measured_share * mean_ms + (1 - measured_share) * prior_ms[0], math.sqrt(spread)
 
 
 FRESH_S = 1.0  # a run that ended within this time counts more than the calibrated time

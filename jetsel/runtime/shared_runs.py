@@ -89,7 +89,8 @@ class SharedRuns:
     """Runs of one driver that several threads bring results for. Any thread may call.
 
     resumed: runs that a thread must continue; read without the lock. on_unused_result: called with the name of a model
-    whose result came after the policy had gone on without it, to count its energy.
+    whose result came after the policy had gone on without it, to count its energy. request, in the methods: what the
+    policy requested; if run.pending is not this any more, the policy has gone on.
     """
 
     def __init__(
@@ -195,7 +196,7 @@ class SharedRuns:
     def _end_at_deadline(self, run: RequestRun, request: Run) -> None:
         """Resume a policy at its deadline with the results so far, or with OutOfTime if there are none."""
         with self._lock:
-            if run.pending is not request:
+            if run.pending is not request:  # the policy went on before
                 return
             results = self._stop_waiting(run, request)
         try:

@@ -58,7 +58,7 @@ def build(
     from jetsel.site import config_file
     from jetsel.site.configured import limits_of
 
-    def print_line(line: str, *, is_result: bool = False) -> None:
+    def show(line: str, *, is_result: bool = False) -> None:
         if not json:
             typer.echo(line, err=not is_result)
 
@@ -72,28 +72,26 @@ def build(
         if photographs is None
         else images_in(photographs, MOST_COMPARED, limits, decode_px)
     )
-    print_line(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
+    show(f"TensorRT {builder.about['version']} on {builder.about['gpu']['name']}; comparing on {compared.source}")
     if len(compared) < ENOUGH:
-        print_line(
-            f"fewer than {ENOUGH} images show only whether an engine is broken: give more with --photographs DIR"
-        )
+        show(f"fewer than {ENOUGH} images show only whether an engine is broken: give more with --photographs DIR")
     rows: list[dict[str, Any]] = []
     for number, candidate in enumerate(candidates, 1):
         plan, fault = None if force else builder.installed(candidate.weights), None
         was_built = plan is None
         if plan is None:
-            print_line(f"building {number} of {len(candidates)}: {candidate.name}")
+            show(f"building {number} of {len(candidates)}: {candidate.name}")
             try:
-                waiting = partial(print_line, "waiting for another build")
+                waiting = partial(show, "waiting for another build")
                 plan = builder.build(engine_order(candidate, compared), waiting, force=force)
             except JetselError as error:
                 was_built, fault = False, str(error)
         outcome = f"not built: {fault}" if plan is None else _result_text(plan.record, was_built=was_built)
-        words = " ".join(outcome.replace(f"{candidate.name}: ", "", 1).split())
-        print_line(f"{candidate.family.name} {candidate.name}: {words}", is_result=True)
+        text = " ".join(outcome.replace(f"{candidate.name}: ", "", 1).split())
+        show(f"{candidate.family.name} {candidate.name}: {text}", is_result=True)
         record, engine = (None, None) if plan is None else (plan.record, str(plan.path))
-        about = {"family": candidate.family.name, "name": candidate.name, "was_built": was_built, "fault": fault}
-        rows.append(about | {"engine": engine, "record": record})
+        fields = {"family": candidate.family.name, "name": candidate.name, "was_built": was_built, "fault": fault}
+        rows.append(fields | {"engine": engine, "record": record})
     if json:
         print_json({"compared_on": compared.source, "models": rows})
     elif any(one["was_built"] for one in rows):

@@ -43,11 +43,11 @@ def check_preprocessing(
             f"{weights.name} is right on {used} as it is described, and on {comparison.count(better)} with {better}: "
             "add it with that option instead"
         )
-    before = manifest.preprocessing
-    if before is None or comparison.is_proven(CURRENT):
-        return before and before.checked(comparison.images)
+    described = manifest.preprocessing
+    if described is None or comparison.is_proven(CURRENT):
+        return described and described.checked(comparison.images)
     typer.echo(f"note: it is right on {used}, which a guess may be too: check the order of the labels", err=quiet)
-    return before
+    return described
 
 
 def _compare(

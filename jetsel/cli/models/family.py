@@ -109,9 +109,12 @@ def _add_faster(pair: PrecisionPair, installed: Mapping[str, Model], pull: Pull,
 def _add_if_missing(
     rung: PretrainedModel, model: Model | None, choice: PrecisionChoice | None, pull: Pull, pulled: Pulled
 ) -> None:
-    """Add a model to `pulled`, and to the folder unless `model`, the installed one, was chosen on this machine."""
-    before = None if model is None else model.manifest.provenance.precision_choice
-    is_elsewhere = before != choice and (before is None or choice is None or before.machine != choice.machine)
+    """Add a model to the folder unless the installed copy, `model`, will do, and list it in `pulled`.
+
+    choice: why this precision was chosen, None if both are added. A copy that another machine chose is replaced.
+    """
+    former = None if model is None else model.manifest.provenance.precision_choice
+    is_elsewhere = former != choice and (former is None or choice is None or former.machine != choice.machine)
     if model is None or pull.replace or is_elsewhere:
         print_step(f"trying {rung.wanted.name}")
         check_answers(rung, pull.values)

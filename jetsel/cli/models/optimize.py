@@ -66,7 +66,7 @@ def optimize(
     )
     target = first_writable(values)
     with ProgressOutput(quiet=json) as output:
-        made, comparison = make_model(order, target, output.step)
+        new_model, comparison = make_model(order, target, output.step)
     notes = notes_of(values, target, owner.name, [order.name])
     if json:
         import msgspec
@@ -75,7 +75,7 @@ def optimize(
         return
     _show(order.name, manifest.name, comparison)
     print_notes(notes)
-    typer.echo(f"added {order.name} to family {owner.name} in {made.directory}")
+    typer.echo(f"added {order.name} to family {owner.name} in {new_model.directory}")
     typer.echo("next: jetsel reload, and jetsel calibrate IMAGES, which decides whether it is used")
 
 

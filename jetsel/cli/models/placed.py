@@ -24,8 +24,8 @@ def checked_name(text: str | None) -> str | None:
     """Return --name or --family as it is; raises BadParameter if it cannot be a name. typer calls this for each."""
     if text is None or is_plain(text):
         return text
-    made = plain_name(text)
-    raise typer.BadParameter(f"{text!r} cannot be a name: {RULE}{f'; for example {made}' if made else ''}")
+    suggestion = plain_name(text)
+    raise typer.BadParameter(f"{text!r} cannot be a name: {RULE}{f'; for example {suggestion}' if suggestion else ''}")
 
 
 Folder = Annotated[
@@ -124,8 +124,8 @@ def print_added(added: AddedModel, source: str, values: Config, *, json: bool) -
         import msgspec
 
         model = added.model
-        about = {"directory": str(model.directory), "manifest": str(model.manifest_path), "classes": added.classes}
-        print_json({**msgspec.to_builtins(manifest), **about, "changes": added.changes, "notes": notes})
+        fields = {"directory": str(model.directory), "manifest": str(model.manifest_path), "classes": added.classes}
+        print_json({**msgspec.to_builtins(manifest), **fields, "changes": added.changes, "notes": notes})
         return
     typer.echo(
         f"added {manifest.name} {manifest.version} to family {manifest.family}: {added.classes} classes, "

@@ -62,8 +62,8 @@ def images_in(folder: Path, most: int, limits: Limits, decode_px: int) -> Compar
         else:
             readable.append(path)
     if not readable:
-        what = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
-        raise BadImageError("; ".join((what, *left_out_lines(left_out))))
+        fault = f"{folder}: no images there; name a folder with JPEG, PNG or WebP files"
+        raise BadImageError("; ".join((fault, *left_out_lines(left_out))))
     total = f" of {len(paths)}" if len(paths) > most else ""
     kinds = ", ".join(f"{count} {kind}" for kind, count in count_reasons(one.reason for one in left_out).items())
     source = f"{len(readable)}{total} images of {folder}{kinds and f', left out: {kinds}'}"

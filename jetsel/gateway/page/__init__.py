@@ -116,7 +116,7 @@ class PageApi:
         self._events = _Events(client)
         self._thumbnails = thumbnails
         text = _PAGE.read_text("utf-8")
-        self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.limit else text
+        self._text = text.replace(*_THUMBNAILS_KEPT) if thumbnails.limit else text  # page.js looks for it
 
     def routes(self) -> list[Route]:
         """Return every route."""
