@@ -223,7 +223,7 @@ class FileFacts(Struct, frozen=True):
 def operations(model: ModelProto) -> int:
     """Return the multiply-accumulates of convolutions and dense layers for one image.
 
-    model: with a fixed size, see `for_size`, and not quantised.
+    model: with a fixed size, see `with_fixed_size`, and not quantised.
     """
     shapes, total = tensor_shapes(model), 0
     for node in model.graph.node:

@@ -66,7 +66,7 @@ def recorded(
 ) -> LoadedRecording:
     """Record what is not recorded yet, and read it back; features_px: the pixels that features see at most.
 
-    plan: how times are taken, None for the default. sizes: see `find`.
+    plan: how times are taken, None for the default. sizes: see `find_images`.
     """
     found = find_images(photos, family.labels, None, need_labels=True, sizes=sizes)
     file.parent.mkdir(parents=True, exist_ok=True)
