@@ -74,22 +74,21 @@ class Drift:
         if len(bins) >= FEWEST:
             features = self._expected.features.items()
             indices = {
-                name: round(stability_index(one.shares, column), 4)
-                for (name, one), column in zip(features, bins.T, strict=True)
+                name: round(stability_index(expected_bins.shares, column), 4)
+                for (name, expected_bins), column in zip(features, bins.T, strict=True)
             }
         highest = max(indices, key=indices.__getitem__, default=None)
         shifts = [self._shift(model, values) for model, values in confidences.items()]
-        moved = [shift for shift in shifts if shift.is_significant]
-        words = [
-            f"the confidence of {one.model} {'fell' if one.seen < one.calibrated else 'rose'} "
-            f"from {one.calibrated:.2f} to {one.seen:.2f}"
-            for one in moved
-            if one.seen is not None and one.calibrated is not None
+        changes = [
+            f"the confidence of {shift.model} {'fell' if shift.seen < shift.calibrated else 'rose'} "
+            f"from {shift.calibrated:.2f} to {shift.seen:.2f}"
+            for shift in shifts
+            if shift.is_significant and shift.seen is not None and shift.calibrated is not None
         ]
         if highest is not None and indices[highest] > SIGNIFICANT:
-            words.insert(0, f"images differ from those of the calibration ({highest}, index {indices[highest]:.2f})")
+            changes.insert(0, f"images differ from those of the calibration ({highest}, index {indices[highest]:.2f})")
         if refusals.is_significant:
-            words.append(f"{refusals.seen:.0%} of the requests are in doubt; {refusals.calibrated:.0%} were expected")
+            changes.append(f"{refusals.seen:.0%} of the requests are in doubt; {refusals.calibrated:.0%} were expected")
         return DriftStatus(
             photographs=len(bins),
             indices=indices,
@@ -97,7 +96,7 @@ class Drift:
             median_index=float(np.median(list(indices.values()))) if indices else None,
             reason=None if indices else f"needs {FEWEST} images, has {len(bins)}",
             confidences=shifts,
-            hint=f"{'; '.join(words)}: {HINT}" if words else None,
+            hint=f"{'; '.join(changes)}: {HINT}" if changes else None,
             refusals=refusals,
         )
 

@@ -55,9 +55,7 @@ class Metering:
         self._power = power
         self._mj_per_kb: float | None = None  # energy of sending to the edge server, None if unknown
         self.sampler = None if power.sensor == "none" else Sampler(power, RAILS_EVERY_S)
-        self._calibrated_under: dict[
-            str, BoardFacts
-        ] = {}  # board state at each calibration, by its name in `conditions`
+        self._calibrated_facts: dict[str, BoardFacts] = {}  # state at each calibration, by its name in `conditions`
         self._summed_until_ns = time.monotonic_ns()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="power", daemon=True)
@@ -81,11 +79,9 @@ class Metering:
         self.budget.set_limit(config.power.budget_w)
         for family in families.values():
             family.driver.shared.on_unused_result = partial(self.add_unused, family)
-        calibrated = {name: family.in_use.calibration for name, family in families.items()}
-        calibrated_under = {name: restore_facts(made.machine) for name, made in calibrated.items() if made is not None}
-        self._calibrated_under = {
-            _calibration_of(name): facts for name, facts in calibrated_under.items() if facts is not None
-        }
+        calibrations = {name: family.in_use.calibration for name, family in families.items()}
+        facts_of = {name: restore_facts(made.machine) for name, made in calibrations.items() if made is not None}
+        self._calibrated_facts = {_calibration_of(name): facts for name, facts in facts_of.items() if facts is not None}
 
     @property
     def reason(self) -> str | None:
@@ -142,7 +138,7 @@ class Metering:
         if self.sampler is not None:
             self._read_idle(self.sampler)
         idle_measured = {} if self.idle is None or self.idle.facts is None else {IDLE: self.idle.facts}
-        self.conditions.compare(now_s, self.facts, idle_measured | self._calibrated_under)
+        self.conditions.compare(now_s, self.facts, idle_measured | self._calibrated_facts)
         if self.sampler is None:
             return
         energy, self._summed_until_ns = self.sampler.since(self._summed_until_ns)

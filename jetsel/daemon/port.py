@@ -170,6 +170,7 @@ class Port:
             self._drop_greedy(greediest, "holds most of server.peers_mb, which is used up")
 
     def _drop_greedy(self, connection: ZmtpConnection, reason: str) -> None:
+        """Drop a connection for which too many bytes are held, and log the reason."""
         held_mb, client = connection.held_bytes / 1e6, connection.sender.name
         fields = event("peer-shed", client=client, held_mb=held_mb)
         log.warning("%s is dropped, with %.1f MB held for it: it %s", client, held_mb, reason, extra=fields)

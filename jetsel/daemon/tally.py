@@ -56,9 +56,9 @@ class Tally:
         stages, family = reply.stages_ms, reply.family
         features = math.nan if stages.features is None else stages.features
         waiting = math.nan if stages.waiting is None else stages.waiting
-        inference = sum(stages.inference)
-        before_ms, input_ms = (stages.queue, stages.decode, features, stages.choice), stages.input or 0.0
-        stages_ms = (*before_ms, inference, stages.total, waiting, input_ms)
+        inference, input_ms = sum(stages.inference), stages.input or 0.0
+        # In the order of STAGES; a histogram ignores NaN.
+        stages_ms = (stages.queue, stages.decode, features, stages.choice, inference, stages.total, waiting, input_ms)
         with self._lock:
             self._outcomes[OK] += 1
             self._answers[family] += 1
@@ -104,7 +104,7 @@ class Tally:
                 on_time=self._flags["on_time"],
                 late=self._flags["late"],
                 bounds_ms=list(BOUNDS_MS),
-                stages={name: one.copy() for name, one in zip(STAGES, self._stages, strict=True)},
+                stages={stage: histogram.copy() for stage, histogram in zip(STAGES, self._stages, strict=True)},
                 runs=runs,
                 by_label=_nested(self._by_label) if class_counts else None,
             )
@@ -114,7 +114,8 @@ class Tally:
         with self._lock:
             newest = list(self._recent)[-most:] if most else []
         now_s = time.monotonic()
-        return [structs.replace(one, ago_s=round(now_s - (one.ago_s or 0.0), 3)) for one in reversed(newest)]
+        # Until here, ago_s holds the time of sending.
+        return [structs.replace(answer, ago_s=round(now_s - (answer.ago_s or 0.0), 3)) for answer in reversed(newest)]
 
     def reloads(self) -> dict[str, int]:
         """Return the number of reloads by `ok` or error code."""
@@ -123,7 +124,7 @@ class Tally:
 
     def last_reload(self) -> ReloadStatus | None:
         """Return the result of the last reload, None if there was none."""
-        last = self._last_reload
+        last = self._last_reload  # its ago_s holds the time of its end
         return None if last is None else structs.replace(last, ago_s=round(time.monotonic() - (last.ago_s or 0.0), 3))
 
 

@@ -116,7 +116,7 @@ class Watchdog:
     feed: Callable[[], bool]
     probe: Callable[[], str | None]
     waiting_for_host: Callable[[], frozenset[int]]
-    now: Callable[[], float] = time.monotonic
+    clock_s: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()  # held by the thread that checks
@@ -133,14 +133,14 @@ class Watchdog:
     def start(self) -> None:
         """Begin to report. Call this when the daemon is ready: the service manager expects reports from then on."""
         if self.period_s is not None:
-            self._fed_s = self.now()
+            self._fed_s = self.clock_s()
             self._due_s = self._fed_s + self.period_s * FEED_AT
 
     def note_round(self) -> None:
         """Note that the calling worker has done its current work and read the socket; check if a report is due."""
         if self.period_s is None:
             return
-        now_s = self.now()
+        now_s = self.clock_s()
         self._rounds_s[threading.get_ident()] = now_s
         if now_s >= self._due_s and self._lock.acquire(blocking=False):
             try:

@@ -141,8 +141,8 @@ class ZmtpConnection:
         view = memoryview(data)
         while (head := parse_head(data, offset)) is not None:
             flags, size, begin = head
-            is_short = flags & COMMAND or not self._is_open
-            if size > (MAX_COMMAND_BYTES if is_short else self._message_bytes - sum(map(len, self._parts))):
+            is_command = flags & COMMAND or not self._is_open  # before READY, all frames must be commands
+            if size > (MAX_COMMAND_BYTES if is_command else self._message_bytes - sum(map(len, self._parts))):
                 raise ProtocolError(f"a frame of {size} bytes exceeds the limit")
             end = begin + size
             if end > len(data):
@@ -217,7 +217,7 @@ class ZmtpConnection:
         self.write(data)
 
     def write(self, data: bytes) -> None:
-        """Write bytes as `send` does."""
+        """Write bytes after those that wait; keep what the kernel does not take now. Raises OSError."""
         self.unsent.append(memoryview(data))
         self.unsent_bytes += len(data)
         if len(self.unsent) == 1:

@@ -56,7 +56,7 @@ def read_sections(path: Path | None, sections: Sections[S]) -> S:
     if path is None:
         return sections.kind()
 
-    def decode_own(text: str) -> S:
+    def decode_own(text: str) -> S:  # without the sections of jetsel and of other add-ons
         plain = parse_toml(text)
         return decode({name: plain[name] for name in sections.kind.__struct_fields__ if name in plain}, sections)
 

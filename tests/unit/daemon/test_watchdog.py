@@ -146,7 +146,7 @@ def test_what_an_outcome_shows(probe: Probe, begun: list[Job], outcome: str, wor
 
 
 def test_it_asks_no_model_that_is_unloaded(probe: Probe, begun: list[Job]) -> None:
-    snapshot = probe._current.snapshot
+    snapshot = probe.current.snapshot
     (engine,) = snapshot.engines
     assert isinstance(engine, OnDemandEngine)
     assert engine.unload()

@@ -66,7 +66,7 @@ class Carrier:
 class NoWatchdog:
     longest_sleep_s = LIMIT_S
 
-    def turned(self) -> None:
+    def note_round(self) -> None:
         """Nobody watches."""
 
 
