@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.gates import Event, Replay, judged, record, replayed
-from jetsel.addons.cameras.gate import Gate, GateSetting, described, gate_of
+from jetsel.addons.cameras.gate import Gate, GateSetting, gate_of
 from jetsel.addons.cameras.labels import LabelTracker
 from jetsel.addons.cameras.region import Region, fitting
 from jetsel.base.errors import ConfigError
@@ -122,8 +122,7 @@ def test_a_replay_asks_what_the_live_gate_asks() -> None:
                 gate.record_answer(5.0, None)
                 labels.add_answer(sees(frame), now_s)
             asked.append(not is_skipped)
-        seen = [described(copy, setting.feature) for copy in recorded.copies]
-        assert replayed(recorded, Gate(setting, 30.0), seen, 3).asked == asked
+        assert replayed(recorded, Gate(setting, 30.0), 3).asked == asked
 
 
 def test_an_event_is_reported_in_time_late_or_missed() -> None:
