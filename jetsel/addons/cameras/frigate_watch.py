@@ -248,7 +248,7 @@ class FrigateWatch:
         if obj.id not in self._objects:
             return
         self._api.set_sub_label(obj.id, result.label, min(1.0, max(result.score, 1e-6)))
-        self._finish(obj, "sub_label", sub_label=result.label, score=result.score, answers=len(obj.votes))
+        self._finish(obj, "sub_label", sub_label=result.label, score=result.score, answers=result.votes)
 
     def _retry_later(self, obj: Tracked, who: str, problem: str, *, is_over: bool) -> None:
         """Note a failure and try again, or give up if the object ended long ago; report it once until it succeeds."""

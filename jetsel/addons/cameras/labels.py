@@ -72,6 +72,7 @@ class SubLabel(NamedTuple):
 
     label: str
     score: float
+    votes: int
 
 
 class Votes:
@@ -93,9 +94,8 @@ class Votes:
             return None
         best, _ = self._most_frequent()
         scores = [score for label, score in self._votes if label == best]
-        # Only the first of ImageNet's synonyms; an owner's class, whose label is its identifier, may contain commas.
-        name = best.label if best.label == best.id else best.label.split(",")[0]
-        return SubLabel(name, sum(scores) / len(scores))
+        name = best.label if best.label == best.id else best.label.split(",")[0]  # an owner's class may contain commas
+        return SubLabel(name, sum(scores) / len(scores), len(self._votes))
 
     def why_none(self) -> str | None:
         """Return why there is no sub-label, in a sentence; None if there is one."""
