@@ -27,7 +27,7 @@ from benchmarks.photographs import photographs
 from benchmarks.report import table
 from benchmarks.servers import daemon
 from jetsel.addons.cameras.config import DEFAULT_GATE
-from jetsel.addons.cameras.gate import Gate, GateSetting, described, gate_of
+from jetsel.addons.cameras.gate import Gate, GateSetting, gate_of
 from jetsel.client import Client
 from jetsel.wire import Answer
 
@@ -51,12 +51,12 @@ class OldGate(Gate):
     def __init__(self, ask_again_s: float) -> None:
         super().__init__(GateSetting("blocks", OLD_BELOW), ask_again_s)
 
-    def skips_described(self, seen: np.ndarray, now_s: float) -> bool:
+    def skips(self, frame: np.ndarray, now_s: float) -> bool:
         """As the class that it replaces."""
-        super().skips_described(seen, now_s)
+        super().skips(frame, now_s)
         if self._answered is None or now_s - self._answered_s >= self._ask_again_s:
             return False
-        return float(cv2.absdiff(seen, self._answered).mean()) < OLD_BELOW
+        return float(cv2.absdiff(self._seen, self._answered).mean()) < OLD_BELOW
 
 
 def main() -> None:
@@ -114,8 +114,7 @@ def _row(name: str, recorded: Recorded, changes_s: list[float] | None) -> list[s
 def _replay(recorded: Recorded, setting: GateSetting | float | None) -> Replay:
     """Replay a setting; a number: the old gate."""
     gate = OldGate(ASK_AGAIN_S) if isinstance(setting, float) else Gate(setting, ASK_AGAIN_S)
-    feature = setting.feature if isinstance(setting, GateSetting) else "blocks"
-    return replayed(recorded, gate, [described(copy, feature) for copy in recorded.copies], STAY)
+    return replayed(recorded, gate, STAY)
 
 
 def _figures(result: Judged) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -79,11 +79,11 @@ class Replay:
     events: list[Event]
 
 
-def replayed(recorded: Recorded, gate: Gate, seen: Sequence[np.ndarray], stay: int) -> Replay:
-    """Run a gate over a clip as `Watch` runs it. seen: each frame, described for the gate's feature."""
+def replayed(recorded: Recorded, gate: Gate, stay: int) -> Replay:
+    """Run a gate over a clip as `Watch` runs it."""
     labels, replay, holds = LabelTracker(stay), Replay([], [], []), -1
-    for now_s, number, description in zip(recorded.times_s, recorded.labels, seen, strict=True):
-        is_skipped = gate.skips_described(description, now_s) and labels.is_settled
+    for now_s, number, copy in zip(recorded.times_s, recorded.labels, recorded.copies, strict=True):
+        is_skipped = gate.skips(copy, now_s) and labels.is_settled
         if is_skipped:
             gate.n_skipped += 1
         else:

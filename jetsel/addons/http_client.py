@@ -10,7 +10,7 @@ from io import BufferedReader, RawIOBase
 from socket import socket
 from typing import Any, NoReturn
 
-IDLE_S = 30.0  # of a connection that brings nothing
+IDLE_S = 30.0  # after this long without a byte, a connection counts as broken
 _BLOCK_BYTES = 65_536  # read at a time
 
 CONNECTION_ERRORS = (OSError, HTTPException)
@@ -25,7 +25,7 @@ class _Response(HTTPResponse):
         self.fp = BufferedReader(_DeadlineReader(self.fp.detach(), sock, until_s))
 
     def read(self, size: int | None = None, /) -> bytes:
-        """Return at most `size` bytes that have arrived (None: a block), none at the end; raises one of CUT.
+        """Return at most `size` bytes that have arrived (None: a block), none at the end; raises CONNECTION_ERRORS.
 
         http.client itself takes a cut for the end and believes a chunk's size; urllib reads a redirect's body whole.
         """
@@ -62,7 +62,7 @@ class Http(HTTPConnection):
 
 
 class Https(Http, HTTPSConnection):
-    """The same to https://."""
+    """A connection to https:// that ends in time as Http does."""
 
 
 class _DeadlineHandlers(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.FTPHandler):
@@ -85,8 +85,8 @@ class _DeadlineHandlers(urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
 def send_request(request: urllib.request.Request, token: str | None, until_s: float) -> HTTPResponse:
     """Send a request, follow redirects, and return the reply; all ends at this moment of the monotonic clock.
 
-    token: sent as a bearer's (RFC 6750), to the server of the address alone: none that it redirects to gets it.
-    Raises HTTPError for a reply that is an error, one of CUT if there is none.
+    token: bearer token (RFC 6750), None for none; only the server of the address gets it, none that it redirects to.
+    Raises HTTPError for a reply that is an error, one of CONNECTION_ERRORS if there is none.
     """
     if token is not None:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
@@ -99,7 +99,7 @@ def send_request(request: urllib.request.Request, token: str | None, until_s: fl
 
 
 def read_all(reply: HTTPResponse, max_bytes: int) -> bytes:
-    """Return a reply's whole body; raises one of CUT, also if it is larger than this."""
+    """Return a reply's whole body; raises one of CONNECTION_ERRORS, also for more than `max_bytes`."""
     content = bytearray()
     while received_bytes := reply.read(_BLOCK_BYTES):
         content += received_bytes
@@ -109,7 +109,7 @@ def read_all(reply: HTTPResponse, max_bytes: int) -> bytes:
 
 
 def _remaining_s(until_s: float) -> float:
-    """Return how long the next step may take; raises TimeoutError if the time is over."""
+    """Return how long the next step may take, in seconds; raises TimeoutError at or after `until_s`."""
     remaining_s = until_s - time.monotonic()
     if remaining_s <= 0:
         raise TimeoutError("it takes too long")

@@ -34,7 +34,7 @@ class Folder:
     """
 
     def __init__(self, path: str, limits: image.Limits, stop: threading.Event, on_skip: Callable[[str], None]) -> None:
-        self._path, self._limits, self._stop, self._on_skip = Path(path), limits, stop, on_skip
+        self._path, self._limits, self._stop, self._report = Path(path), limits, stop, on_skip
         self._seen: set[Stamp] = set()  # at the last listing
         self._new: list[Stamp] = []  # not used yet, the newest last
         self._unfinished: dict[Stamp, tuple[float, str]] = {}  # time.monotonic() of the first failure, and the error
@@ -71,7 +71,7 @@ class Folder:
         for stamp, (since_s, error) in list(self._unfinished.items()):
             if stamp in self._seen and since_s < late_s:
                 self._new = [one for one in self._new if one != stamp]
-                self._on_skip(f"{stamp[0]} is skipped: {error}")
+                self._report(f"{stamp[0]} is skipped: {error}")
             if stamp not in self._seen or since_s < late_s:
                 del self._unfinished[stamp]
 
@@ -93,8 +93,7 @@ class Folder:
                         stamps.append(_stamp(entry))
                     elif kind and kind not in self._kinds and len(self._kinds) < _MOST_KINDS:
                         self._kinds.add(kind)
-                        rule = f"as are all {kind}: only JPEG, PNG and WebP files count"
-                        self._on_skip(f"{entry.name} is skipped, {rule}")
+                        self._report(f"{entry.name} is skipped, as are all {kind}: only JPEG, PNG and WebP files count")
         except OSError as error:
             raise SourceGoneError(f"the folder cannot be read: {error.strerror}") from None
         return {stamp[1:]: stamp[0] for stamp in stamps if stamp is not None}

@@ -29,7 +29,6 @@ MOST_LETTERS = 100  # of a sub-label: Frigate refuses longer ones (EventsSubLabe
 TOKEN_COOKIE = "frigate_token"  # default of auth.cookie_name
 _MOST_BYTES = 16_000_000  # of a reply
 _QUALITY = 95  # of the snapshot's JPEG, in percent
-_QUIET_S = 60.0  # without a message: the topic's prefix may be wrong
 
 
 class TrackedObject(msgspec.Struct, frozen=True):
@@ -121,7 +120,7 @@ class FrigateApi:
         return _decode(self._send("the object", _event_path(event_id), missing_ok=True), TrackedObject, "the object")
 
     def _send(self, topic: str, path: str, body: bytes | None = None, *, missing_ok: bool = False) -> bytes | None:
-        """Return the reply; None for 404 if `may_lack`. Logs in first, and again if the token has expired."""
+        """Return the reply; None for 404 if `missing_ok`. Logs in first, and again if the token has expired."""
         until_s = time.monotonic() + self._timeout_s
         if self._address.password is not None and self._token is None:
             self._log_in(None, until_s)
@@ -207,37 +206,24 @@ class FrigateMessages:
         received: Callable[[bytes], None],
         on_message: Callable[[str], None],
     ) -> None:
-        self._events, self._available = f"{prefix}/events", f"{prefix}/available"
+        self._events, self._has_reported_unreadable = f"{prefix}/events", False
         self._on_connected, self._on_received, self._on_message = connected, received, on_message
-        self._has_reported_unreadable, self._has_arrived, self._quiet_since_s = False, False, float("inf")
         self._connection = BrokerConnection(broker, on_message)
         self._connection.client.on_message = self._on_mqtt_message
         self.close = self._connection.close
         self._connection.connect(self._subscribe)
 
-    def report_silence(self) -> None:
-        """Report once if nothing has arrived since the connection began."""
-        if not self._has_arrived and time.monotonic() - self._quiet_since_s > _QUIET_S:
-            self._quiet_since_s = float("inf")
-            self._on_message(
-                f"nothing has arrived on {self._events} for a minute, and {self._available} is not `online`: start "
-                "Frigate with mqtt.enabled, and give its mqtt.topic_prefix as --topic-prefix"
-            )
-
     def _subscribe(self) -> None:
-        self._connection.client.subscribe([(self._events, 1), (self._available, 1)])
+        self._connection.client.subscribe(self._events, 1)
         if not self._connection.trouble:
-            self._on_message(f"connected to the MQTT broker; waiting for {self._events}")
-        self._has_reported_unreadable, self._quiet_since_s = False, time.monotonic()
+            needs = "Frigate needs mqtt.enabled, and its mqtt.topic_prefix as --topic-prefix"
+            self._on_message(f"connected to the MQTT broker; waiting for {self._events} ({needs})")
+        self._has_reported_unreadable = False
         self._on_connected()
 
     def _on_mqtt_message(self, _: paho.Client, __: Any, message: paho.MQTTMessage) -> None:
-        """Forward an event. `available` is retained, and Frigate's last will sets it to `offline`."""
-        is_event = message.topic == self._events
-        self._has_arrived |= is_event or message.payload == b"online"
         try:
-            if is_event:
-                self._on_received(bytes(message.payload))
+            self._on_received(bytes(message.payload))
         except Exception:  # an invalid message must not end paho's thread
             if not self._has_reported_unreadable:
                 self._on_message(f"a message of {self._events} cannot be read: is it Frigate's?")

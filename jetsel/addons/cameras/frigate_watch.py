@@ -48,16 +48,16 @@ class Tracked:
     camera: str
     label: str
     family: str
-    seen_s: float
+    seen_s: float  # last message about it
     began_s: float
     votes: Votes = field(default_factory=Votes)
-    due_s: float = 0.0
-    ended_s: float | None = None
-    is_busy: bool = False
+    due_s: float = 0.0  # next classification, or retry
+    ended_s: float | None = None  # when Frigate ended it; None: not yet
+    is_busy: bool = False  # a thread works on it
     last_image: bytes = b""  # hash of it: the same image is not classified again
     problem: str = ""
-    pause_s: float = AGAIN_S
-    result: SubLabel | None = None
+    pause_s: float = AGAIN_S  # before the next retry
+    result: SubLabel | None = None  # to be written
     is_final: bool = False  # it has ended, and its last image was classified
 
 
@@ -115,7 +115,6 @@ class FrigateWatch:
     def run(self) -> None:
         """Classify objects until `close`, or an exception such as KeyboardInterrupt."""
         while not self._stopping.wait(_LOOK_S):
-            self._messages.report_silence()
             if self._must_catch_up.is_set():
                 self._must_catch_up.clear()
                 self._pool.submit(self._catch_up)

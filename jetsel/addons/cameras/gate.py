@@ -100,17 +100,16 @@ class Gate:
         self.n_skipped = self.n_answered = 0
 
     def skips(self, frame: np.ndarray, now_s: float) -> bool:
-        """Return whether to skip a frame, (height, width[, 3]) uint8: it hardly differs from a recent answer's."""
-        return self._setting is not None and self.skips_described(described(frame, self._setting.feature), now_s)
+        """Return whether to skip a frame, (height, width[, 3]) uint8, as it hardly differs from the last answered one.
 
-    def skips_described(self, features: np.ndarray, now_s: float) -> bool:
-        """Return as `skips`, for a frame that `described` has described with the setting's feature."""
+        now_s: by any clock that does not jump. After `ask_again_s` without an answer, no frame is skipped.
+        """
         if self._setting is None:
             return False
-        self._seen, self._seen_s = features, now_s
+        self._seen, self._seen_s = described(frame, self._setting.feature), now_s
         if self._answered is None or now_s - self._answered_s >= self._ask_again_s:
             return False
-        return difference(features, self._answered, self._setting.feature) < self._setting.skip_below
+        return difference(self._seen, self._answered, self._setting.feature) < self._setting.skip_below
 
     def record_answer(self, took_ms: float, energy_mj: float | None) -> None:
         """Compare later frames with the last one, which has its answer now, and count the answer's time and energy."""

@@ -13,8 +13,7 @@ AGREEMENT = 0.6
 MOST_VOTES = 16
 """Frigate 0.17, frigate/data_processing/real_time/custom_classification.py: at least three classifications, of which 60
 % agree, and at most MAX_OBJECT_CLASSIFICATIONS."""
-NOTHING = "none"
-"""Frigate's class for objects that get no sub-label (its documentation, "Object Classification")."""
+NOTHING = "none"  # Frigate's class for objects that get no sub-label (its documentation, "Object Classification")
 
 
 class ReportedLabel(NamedTuple):
@@ -25,13 +24,13 @@ class ReportedLabel(NamedTuple):
 
 
 def reported_label(answer: Answer) -> ReportedLabel:
-    """Return the answer's label and identifier; `unknown` and None if a promise does not cover it."""
+    """Return the answer's label and identifier; `unknown`, None if it exceeds the error rate that requests allow."""
     is_unknown = answer.in_doubt and answer.wrong_at_most is not None
     return ReportedLabel(UNKNOWN, None) if is_unknown else ReportedLabel(answer.label, answer.wnid)
 
 
 class LabelChange(NamedTuple):
-    """A new label. answer: completed it. previous: the label before, None at first. since_s: its first answer."""
+    """A camera's new label. answer: its last vote. previous: None at first. since_s: time of its first vote."""
 
     answer: Answer
     previous: str | None
@@ -95,8 +94,7 @@ class Votes:
             return None
         best, _ = self._most_frequent()
         scores = [score for label, score in self._votes if label == best]
-        # Only the first of ImageNet's synonyms; an owner's class, whose label is its identifier, may contain commas.
-        name = best.label if best.label == best.id else best.label.split(",")[0]
+        name = best.label if best.label == best.id else best.label.split(",")[0]  # an owner's class may contain commas
         return SubLabel(name, sum(scores) / len(scores), len(self._votes))
 
     def why_none(self) -> str | None:

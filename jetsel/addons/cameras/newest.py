@@ -16,12 +16,12 @@ _END_S = 3.0  # wait at the end for a camera that hangs
 
 
 class Newest:
-    """Reads until `close`. n_read: frames so far. is_over: whether a file has ended.
+    """Reads a source in a thread until `close`. n_read: frames so far. is_over: whether a file has ended.
 
     n_back: how often frames came again after the source was away. A stream that ends after a frame and opens again was
-    not away. last_s: time.monotonic() of the last frame, of the start before it. open_reader: opens the source; its
-    argument is the event that ends waiting. on_change(is_available, reason, pause_s): called by the thread; reason: why
-    the source is away, or empty; pause_s: seconds until the next try.
+    not away. last_s: time.monotonic() of the last frame, or of the start. open_reader: opens the source; it receives
+    the event that `close` sets. on_change(is_available, reason, pause_s): the thread calls it when the source becomes
+    available or is lost. reason: why it was lost, or empty. pause_s: seconds until the next try.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from jetsel.wire import Answer
 
 
 class Region:
-    """x, y, width, height as shares of the frame, 0 to 1, so that they hold when a camera changes its resolution."""
+    """A rectangle in shares of the frame, 0 to 1, so that it holds when a camera changes its resolution."""
 
     def __init__(self, text: str) -> None:
         """Read X,Y,W,H; raises ConfigError with an example."""
@@ -41,7 +41,7 @@ def fitting(frame: np.ndarray, max_image_mb: float) -> np.ndarray:
 
 
 class RegionView:
-    """State of a region. name: None for a camera's only one. frame_part: the last one, (height, width[, 3]) uint8."""
+    """One region's state. name: None if it is the only one. frame_part: its last pixels, (height, width[, 3]) uint8."""
 
     def __init__(self, name: str | None, region: Region, gate: GateSetting | None, ask_again_s: float, stay: int):
         self.name, self.region = name, region

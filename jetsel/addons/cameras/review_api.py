@@ -72,8 +72,7 @@ class ReviewApi:
         return _json(await asyncio.to_thread(self._review.pending, decision.image))
 
     async def _undo(self, _: Request) -> Response:
-        image = await asyncio.to_thread(self._review.undo)
-        return _json({"image": image})
+        return _json({"image": await asyncio.to_thread(self._review.undo)})
 
 
 def _only(request: Request, name: str) -> str | None:

@@ -26,9 +26,10 @@ ONLY = ""  # name of a camera's only region
 
 
 class WatchContext(Struct, frozen=True):
-    """What all cameras of a process share. has_name: topics have the camera's name, else machine and source.
+    """What all cameras of a process share. emit: receives each event. on_message: receives sentences for people.
 
-    gives_up: whether an error ends the watching, as for the camera of a command line.
+    gives_up: True if an error ends the watching, as for a camera of the command line; else the camera is tried again.
+    has_name: True if MQTT topics have the camera's name; else they have those of the machine and the source.
     """
 
     endpoint: str | None
@@ -43,7 +44,7 @@ class WatchContext(Struct, frozen=True):
 
 
 class WatchSettings:
-    """A camera to watch. regions: by name; None: the only one. topics: by region, its name in MQTT."""
+    """A camera's checked settings. regions, topics: rectangles and MQTT names, by region (None: the only one)."""
 
     def __init__(self, camera: Camera, context: WatchContext) -> None:
         """Raises ConfigError with the camera and the key if a setting is unusable."""
@@ -95,7 +96,10 @@ def password_of(user: str | None, file: Path | None, user_option: str, file_opti
 
 
 def _secret_path(name: str | None) -> Path | None:
-    """Return a password's path; a plain name is a credential of the service (systemd.exec(5)). Raises ConfigError."""
+    """Return a password file's path; a name without `/` is a credential of the service (systemd.exec(5)).
+
+    Raises ConfigError if the service has no credentials.
+    """
     if name is None:
         return None
     if "/" in name:

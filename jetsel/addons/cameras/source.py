@@ -56,7 +56,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class CameraSource:
-    """text: opens the source. name: for people and events, without passwords."""
+    """Where frames come from. text: what is opened, with passwords. name: for people and events, without them."""
 
     kind: Literal["device", "url", "file", "folder", "pipeline"]
     text: str
@@ -72,7 +72,7 @@ class CameraSource:
 def source_of(text: str, *, may_be_absent: bool = False) -> CameraSource:
     """Return what kind of SOURCE a text is; raises ConfigError with the repair if it is none.
 
-    may_come: accept a path that does not exist yet, as before its disk is mounted, and a file that is not a video yet.
+    may_be_absent: accept a path that does not exist yet, as before its disk is mounted, or is not a video yet.
     """
     scheme, is_url, _ = text.partition("://")
     if " ! " in text:
@@ -117,7 +117,7 @@ def _mode_of(path: str) -> int:
 
 
 def _public_name(url: str) -> str:
-    """Return a URL without possible passwords: user, query, path after a `=`; only the host if `@` comes later."""
+    """Return a URL without what may be a password: user, query, path from a `=` on; with a later `@`, only the host."""
     try:
         parts = urlsplit(url)
         assert parts.port is None or parts.port >= 0  # raises ValueError unless it is a number

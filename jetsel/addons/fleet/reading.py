@@ -135,12 +135,13 @@ def _read_document(source: RepositorySource, name: str) -> bytes:
 def _download(source: RepositorySource, file: File, part: Path) -> None:
     """Download the rest of a blob into `part`. Raises RepositoryError."""
     failures = 0
-    while (size_before := _size(part)) != file.compressed_bytes:
+    part.touch()
+    while (size_before := part.stat().st_size) != file.compressed_bytes:
         if size_before > file.compressed_bytes:
             part.unlink()
             size_before = 0
         fault = _append_download(source, file, part, size_before)
-        failures = 0 if _size(part) > size_before else failures + 1
+        failures = 0 if part.stat().st_size > size_before else failures + 1
         if failures == ATTEMPTS:
             raise _unreachable_error(file.blob, fault)
 
@@ -205,10 +206,6 @@ def _link_existing(file: File, target: Path, existing: Mapping[str, Path]) -> bo
     target.unlink(missing_ok=True)
     target.hardlink_to(copy)
     return _is_intact(target, file)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def _altered_error(file: File) -> RepositoryError:

@@ -21,8 +21,7 @@ class RepositorySource(Protocol):
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:
         """Return an object's bytes from an offset on, and the offset where they begin: `offset`, or 0.
 
-        This and its reads raise one of CUT if a later try may succeed, and RepositoryError if the object does not
-        exist.
+        This and its reads raise CONNECTION_ERRORS if a later try may succeed, RepositoryError for a missing object.
         """
 
 
@@ -60,7 +59,7 @@ class HttpRepository:
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        """token: see ask. All reading connections together end ALL_S after now."""
+        """token: see send_request. All reading connections together end ALL_S after now."""
         self._url, self._token, self._until_s = url.rstrip("/"), token, time.monotonic() + ALL_S
 
     def open(self, name: str, offset: int = 0) -> tuple[BinaryIO, int]:

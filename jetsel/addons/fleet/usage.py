@@ -8,8 +8,7 @@ from msgspec import Meta, Struct
 
 from jetsel.zoo.manifest import Name
 
-USAGE = "usage"
-"""Folder of a repository to which devices write."""
+USAGE = "usage"  # folder of a repository to which devices write
 
 Tally = Annotated[int, Meta(ge=0, le=2**53)]
 Figure = Annotated[float, Meta(ge=-1e12, le=1e12)]
@@ -87,8 +86,8 @@ class FamilyUsage(Struct, frozen=True, kw_only=True):
 class DaemonUsage(Struct, frozen=True, kw_only=True):
     """The daemon of a device. Counts and energy_j are totals since its start; the manager takes differences.
 
-    instance: of this run of the daemon, None if it did not answer. requests: by `ok` or error code. p95_ms: 95th
-    percentile of the latency since the previous line. energy_j: above idle.
+    instance: identifies this run of the daemon, None if it did not answer. requests: by `ok` or error code. p95_ms:
+    95th percentile of the latency since the previous line. energy_j: above idle.
     """
 
     instance: str | None = None

@@ -184,7 +184,7 @@ def _stop_signal() -> threading.Event:
 def _run_until_end(cameras: Cameras, is_stopping: threading.Event, at_poll: Callable[[], None] = lambda: None) -> None:
     """Wait until each camera is over, or a signal ends the process; raises the error that ended a camera.
 
-    at_look: called several times a second.
+    at_poll: called several times a second.
     """
     failure: JetselError | None = None
     try:

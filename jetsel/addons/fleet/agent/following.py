@@ -30,7 +30,7 @@ MOST_ROUNDS = 3  # of one plan without a verdict: its models may hang the daemon
 
 @dataclass(frozen=True)
 class Follower:
-    """device: its name in the repository. client: opens the daemon's socket. memory: file of what is remembered."""
+    """Follows one device's plan. trusted: public keys. client: connects to the daemon. memory: file of AgentMemory."""
 
     device: str
     source: RepositorySource
@@ -200,6 +200,7 @@ class Follower:
 
 
 def _highest_serial(serials: Mapping[str, int], trusted: Collection[str]) -> int:
+    """Return the highest serial under a trusted public key, 0 for none. serials: by public key."""
     return max((serials.get(key, 0) for key in trusted), default=0)
 
 

@@ -41,7 +41,7 @@ class UnprovenError(JetselError):
 
 @dataclass(frozen=True)
 class Installer:
-    """folder: of the agent. config, config_file: of the daemon, to run and time models. fleet: the limits."""
+    """Installs plans in the agent's folder. config, config_file: the daemon's. fleet: limits of disk and memory."""
 
     folder: Path
     config: Config

@@ -21,7 +21,7 @@ _MAX_BYTES = 2**20
 
 
 class OnTrial(Struct, frozen=True, kw_only=True):
-    """A plan that is being installed or tested. before: version to roll back to. canary: its results.
+    """A plan that is being installed or tested. before: version to roll back to. canary: that version's results.
 
     rounds: rounds that began to install or test it. worse: why the daemon must roll back, until that has succeeded;
     None while there is no verdict.
@@ -46,7 +46,7 @@ class ReportedTimes(Struct, frozen=True):
 
 
 class AgentMemory(Struct, frozen=True, kw_only=True):
-    """series, sequence: of the last line of usage. seen: highest serial of a plan, by the public key that signed it.
+    """The agent's memory. series, sequence: of the last line of usage. seen: highest serial of a plan, by signing key.
 
     judged: by public key, the highest serial that was installed, refused or rolled back, and is not tried again; keys
     that are no longer trusted do not count. trial: result of the last plan with a verdict. waits: what failed in the

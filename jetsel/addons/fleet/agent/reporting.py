@@ -16,7 +16,7 @@ from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.status import FamilyStatus, StatusReply
 from jetsel.zoo import model_folders, scan
 
-LATE = 0.95  # percentile of the reported times
+LATE = 0.95  # quantile of the reported times
 
 
 def report(

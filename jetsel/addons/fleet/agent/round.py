@@ -47,7 +47,11 @@ def run_round(config: Config, fleet: Fleet, config_file: Path | None) -> RoundRe
         raise ConfigError('fleet.url: name the repository, as in [fleet] then url = "https://models.example/fleet"')
     if not fleet.keys:
         raise ConfigError('fleet.keys: set the trusted public keys, as in keys = ["/etc/jetsel/fleet.key.pub"]')
-    device = fleet.device or device_name()
+    device = fleet.device or socket.gethostname().lower()
+    if not is_plain(device):
+        raise ConfigError(
+            f'fleet.device: the host name {device!r} is not a valid device name: set one, as in device = "line-3"'
+        )
     token = None if fleet.token_file is None else read_secret(Path(fleet.token_file), "fleet.token_file:").strip()
     folder = agent_folder()
     follower = Follower(
@@ -90,16 +94,6 @@ def _follow_and_report(follower: Follower) -> Usage:
     times = memory.times if status is None else reported_times(status)
     remembered.write(follower.memory, structs.replace(memory, sequence=line.sequence, times=times))
     return line
-
-
-def device_name() -> str:
-    """Return the host's name as a device name; raises ConfigError if it is not a valid one."""
-    name = socket.gethostname().lower()
-    if not is_plain(name):
-        raise ConfigError(
-            f'fleet.device: the host name {name!r} is not a valid device name: set one, as in device = "line-3"'
-        )
-    return name
 
 
 MOST_LINES = 500  # of one upload

@@ -48,7 +48,6 @@ def prove(
 
 
 def _lines(done: RoundResult) -> list[str]:
-    """Return what a round did, in lines."""
     line, trial = done.line, done.line.trial
     lines = [f"{line.device}: plan {line.plan or 'none'} in use"]
     if trial is not None:

@@ -55,10 +55,7 @@ def roll_out(
     private = [read_key(path) for path in sign]
     trusted = [*map(public_key, private), *map(read_key, trust)]
     fleet = OpenedFleet(url, trusted)
-    from jetsel.addons.fleet.manager.rolling import (  # needs the libraries that it checks
-        RolloutManager,
-        RollOutTolerance,
-    )
+    from jetsel.addons.fleet.manager.rolling import RolloutManager, RollOutTolerance  # needs libraries checked above
 
     rolling = RolloutManager(fleet.storage, private, trusted, _serials_file(sign))
     if plans is not None:

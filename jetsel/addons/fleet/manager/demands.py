@@ -41,7 +41,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class DeviceDemand:
-    """All demands of one device; equal ones are planned once. held: its present models, by family."""
+    """All demands of one device; equal ones are planned once. held: the device's present models, for each demand."""
 
     demands: tuple[Demand, ...]
     held: tuple[tuple[str, ...], ...]
@@ -154,7 +154,7 @@ def _reports(
 
 
 def _defaults(published: PublishedFamily, quantity: Quantity) -> Mapping[str, float]:
-    """Return the published value of each model, for those not reported: the calibration's, or the file size in MB."""
+    """Return each model's value for devices that report none: the calibration's, or for memory its file size in MB."""
     if quantity == "memory_mb":
         return {model: sum(files.values()) / 1e6 for model, files in published.files.items()}
     return published.answers.costs_ms if quantity == "cost_ms" else published.energies_mj

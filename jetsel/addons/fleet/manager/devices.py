@@ -75,7 +75,7 @@ class ServedPlan:
 
 @dataclass(frozen=True)
 class Costs:
-    """What one model takes on one device, by its last report; None: never reported."""
+    """Time, energy and memory of one model on one device, by its last report; None: never reported."""
 
     cost_ms: float | None
     p95_ms: float | None

@@ -207,7 +207,7 @@ def read_plans(storage: Storage, trusted: Collection[str]) -> dict[str, Plan]:
 
 
 def _usable(options: CascadeOptions, held: Collection[str], *, use_all: bool = False) -> CascadeOptions:
-    """Return the cascades that use only the held models, or exactly all of them if `all_of_it`."""
+    """Return the cascades that use only the held models, or exactly all of them if `use_all`."""
     fits = set.__eq__ if use_all else set.__le__
     rows = [row for row, models in enumerate(options.models) if fits({*models}, {*held})]
     return options.with_rows(np.array(rows, int))

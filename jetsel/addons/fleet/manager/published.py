@@ -20,15 +20,15 @@ from jetsel.base.errors import JetselError, RepositoryError
 from jetsel.zoo.labels import Labels
 from jetsel.zoo.manifest import read_manifest
 
-RUNGS = 2
+RUNGS = 2  # most models of a cascade
 
 
 @dataclass(frozen=True, eq=False)
 class CascadeTable:
     """c cascades of a family's models, on n images.
 
-    models: of each cascade, cheapest first. rungs: (c, RUNGS) their columns, -1 behind the last. stops: (c, n) index of
-    the rung that answered. right: (c, n) whether the answer is right.
+    models: of each cascade, cheapest first. rungs: (c, RUNGS) their indices, -1 behind the last. stops: (c, n) index of
+    the model that answered. right: (c, n) whether the answer is right.
     """
 
     models: Sequence[tuple[str, ...]]
@@ -38,7 +38,7 @@ class CascadeTable:
 
     @cached_property
     def rows_by_models(self) -> list[NDArray[np.int64]]:
-        """Rows of each set of models."""
+        """The rows of cascades that have the same models, for each set of models."""
         rows: dict[tuple[str, ...], list[int]] = {}
         for row, models in enumerate(self.models):
             rows.setdefault(models, []).append(row)
@@ -46,7 +46,7 @@ class CascadeTable:
 
     @cached_property
     def uniform_shares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The shares if all images have the same weight."""
+        """The result of `shares` if all images have the same weight."""
         return self.shares(np.full(self.stops.shape[1], 1 / self.stops.shape[1]))
 
     def shares(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -51,7 +51,7 @@ class CascadeOptions:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Limits of a device for all families together; None: no limit. watts: above idle. busy: share of its time."""
+    """What a device has for all families together; None: no limit. watts: above idle. busy: share of its time."""
 
     storage_bytes: float | None = None
     memory_mb: float | None = None
@@ -92,7 +92,9 @@ def solve(families: Sequence[CascadeOptions], room: Capacity) -> Selection | Non
 class _Problem:
     """The program as arrays over n cascades of all families and f files; its columns are x (n), z (n) and y (f).
 
-    _family, _value, _slow, _fits: (n,). _has: (n, f). _volume, _always: (f,).
+    (n,): _family, its index; _value, share * accuracy; _slow, its cost among equal values; _fits, whether it keeps each
+    limit alone. _uses: (n, f) 1 if the cascade needs the file. (f,): _file_bytes; _always, 1 if every device needs it.
+    _limits: pairs of each column's use of a limit, as a share of it, and the block (0: x, 1: z, 2: y) of the columns.
     """
 
     def __init__(self, families: Sequence[CascadeOptions], room: Capacity) -> None:
@@ -124,7 +126,7 @@ class _Problem:
                 self._fits &= (sums if block == 0 else np.maximum(self._uses, self._always) @ sums) <= 1.0
 
     def best_without_sharing(self) -> NDArray[np.int64] | None:
-        """Return each family's best row if all other families are empty; None if a family has none that fits."""
+        """Return the best row of each family as if it had the device to itself; None if nothing of a family fits."""
         parts = np.split(np.where(self._fits, self._value - self._slow, -np.inf), self._begins[1:])
         if any(np.isneginf(part).all() for part in parts):
             return None

@@ -261,7 +261,7 @@ def test_a_sub_label_that_frigate_cannot_take_yet_is_written_later_until_a_minut
 )  # fmt: skip
 def test_no_message_ends_the_thread_that_receives(birds: Watched, payload: bytes) -> None:
     for _ in range(2):
-        birds.watch._messages._arrived(None, None, SimpleNamespace(topic="frigate/events", payload=payload))  # type: ignore[arg-type]
+        birds.watch._messages._on_mqtt_message(None, None, SimpleNamespace(topic="frigate/events", payload=payload))  # type: ignore[arg-type]
     birds.send("new")
     assert list(birds.watch._objects) == ["1-a"]
     assert sum("cannot be read" in words for words in birds.told) == 1
