@@ -128,8 +128,8 @@ clean:  ## remove the environments and everything that was built
 
 .venv-lowest/.test: PYTHON := $(PYTHON_LOWEST)
 .venv-lowest/.test: export VARIABLE := PYTHON_LOWEST
-.venv-lowest/.test: pyproject.toml constraints/lowest.txt $(call gone,.venv-lowest)
-	$(environment) .venv-lowest $@ -c constraints/lowest.txt -e '.[demo,dev,gateway,edge,agent,fleet]'
+.venv-lowest/.test: pyproject.toml constraints/lowest.txt constraints/lowest-rest.txt $(call gone,.venv-lowest)
+	$(environment) .venv-lowest $@ -c constraints/lowest.txt -c constraints/lowest-rest.txt -e '.[demo,dev,gateway,edge,agent,fleet]'
 
 .venv-lock/.uv: $(call gone,.venv-lock)
 	$(environment) .venv-lock $@ uv
