@@ -30,7 +30,7 @@ def main() -> None:
     times_ms = []
     for query in draw.random((QUERIES, args.features), dtype=np.float32):
         began = time.perf_counter()
-        reading = chain.read(query)
+        reading = chain.estimate(query)
         worthiest(reading.right, reading.cost, 0.1)
         times_ms.append((time.perf_counter() - began) * 1e3)
     print("# A choice of the chain\n")

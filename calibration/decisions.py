@@ -157,13 +157,13 @@ def truth_of_chain(population: Population, learned: LearnedPaths, reading: Readi
     """Return what the chain gives at each price, if no image is its own neighbour. groups: of the drawn images."""
     table, outputs, k = population.table, population.table.outputs, reading.k
     groups = groups[np.random.default_rng(ORDER).permutation(len(groups))]  # in the order of the learned rows
-    scaling = fit_scaling(learned.of(reading.features))
+    scaling = fit_scaling(learned.columns_of(reading.features))
     copies = int(np.bincount(groups).max())
-    cached = Neighbours(scaling.apply(learned.of(reading.features)))
-    near, _ = cached.nearest_many(scaling.apply(table.of(reading.features)), min(k + copies, len(groups)))
+    cached = Neighbours(scaling.apply(learned.columns_of(reading.features)))
+    near, _ = cached.nearest_many(scaling.apply(table.columns_of(reading.features)), min(k + copies, len(groups)))
     is_own = groups[near] == population.groups[:, None]
     near = np.take_along_axis(near, np.argsort(is_own, axis=1, kind="stable")[:, :k], axis=1)
-    paths = PathTable.of(learned.table.paths, outputs)
+    paths = PathTable.evaluate(learned.table.paths, outputs)
     right, cost = neighbour_means(learned.table.right, learned.table.cost(outputs.costs), near, (k,))[0]
     spent, images = paths.cost(outputs.costs), np.arange(len(near))
     chosen = [worthiest(right, cost, price) for price in PRICES / outputs.costs.max()]

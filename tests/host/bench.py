@@ -24,7 +24,7 @@ class Bench:
     def __init__(self, interpreter: str | Path, folder: Path, backend: str = "tensorrt") -> None:
         self.folder = folder
         self.process = HostProcess(HostStart(str(interpreter), backend, hello_s=LIMIT_S))
-        self.region = self.process.memory.take(SIZE_BYTES)
+        self.region = self.process.memory.allocate(SIZE_BYTES)
         self.widths: dict[int, dict[str, int]] = {}  # of each model's outputs
         self.ends = "exit status 0"  # how it has to end
 

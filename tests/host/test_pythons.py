@@ -78,7 +78,7 @@ def test_hello_says_who_answers(bench: Bench, interpreter: str) -> None:
 def test_a_starter_model_answers_as_it_does_in_process(bench: Bench) -> None:
     path = STARTER / "s.onnx"
     assert bench.load_file(path, classes=100, input_px=[64, 64])["ok"]
-    bench.region = bench.process.memory.take(1 << 20)
+    bench.region = bench.process.memory.allocate(1 << 20)
     batch = np.random.default_rng(0).uniform(-2, 2, (3, 3, 64, 64)).astype(np.float32)
     reply = bench.infer(batch)
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])

@@ -88,7 +88,7 @@ def test_the_daemon_goes_on_with_its_own_times_and_a_second_start_does_nothing(
     shutil.copytree(STARTER, models)
     shipped = read(models / "calibration")
     recording = answered(tuple(shipped.identities))
-    (models / "calibration" / ANSWERS).write_bytes(recording.condensed(shipped.temperatures))
+    (models / "calibration" / ANSWERS).write_bytes(recording.condense_answers(shipped.temperatures))
     config = f'[models]\nstarter = false\npaths = ["{models}"]\ncalibrations = "{tmp_path}/calibrations"\n'
     daemon = start(config)
     peer = connect(daemon)

@@ -28,6 +28,7 @@ SCHEMES = ("frigate", "frigates")
 MOST_LETTERS = 100  # of a sub-label: Frigate refuses longer ones (EventsSubLabelBody)
 TOKEN_COOKIE = "frigate_token"  # default of auth.cookie_name
 _MOST_BYTES = 16_000_000  # of a reply
+_QUIET_S = 60.0  # without a message: the topic's prefix may be wrong
 _QUALITY = 95  # of the snapshot's JPEG, in percent
 
 
@@ -206,24 +207,37 @@ class FrigateMessages:
         received: Callable[[bytes], None],
         on_message: Callable[[str], None],
     ) -> None:
-        self._events, self._has_reported_unreadable = f"{prefix}/events", False
+        self._events, self._available = f"{prefix}/events", f"{prefix}/available"
+        self._has_reported_unreadable, self._has_received, self._quiet_since_s = False, False, float("inf")
         self._on_connected, self._on_received, self._on_message = connected, received, on_message
         self._connection = BrokerConnection(broker, on_message)
         self._connection.client.on_message = self._on_mqtt_message
         self.close = self._connection.close
         self._connection.connect(self._subscribe)
 
+    def report_silence(self) -> None:
+        """Report once if nothing has arrived for a minute since the connection began."""
+        if not self._has_received and time.monotonic() - self._quiet_since_s > _QUIET_S:
+            self._quiet_since_s = float("inf")
+            self._on_message(
+                f"nothing has arrived on {self._events} for a minute, and {self._available} is not `online`: start "
+                "Frigate with mqtt.enabled, and give its mqtt.topic_prefix as --topic-prefix"
+            )
+
     def _subscribe(self) -> None:
-        self._connection.client.subscribe(self._events, 1)
+        self._connection.client.subscribe([(self._events, 1), (self._available, 1)])
         if not self._connection.trouble:
-            needs = "Frigate needs mqtt.enabled, and its mqtt.topic_prefix as --topic-prefix"
-            self._on_message(f"connected to the MQTT broker; waiting for {self._events} ({needs})")
-        self._has_reported_unreadable = False
+            self._on_message(f"connected to the MQTT broker; waiting for {self._events}")
+        self._has_reported_unreadable, self._quiet_since_s = False, time.monotonic()
         self._on_connected()
 
     def _on_mqtt_message(self, _: paho.Client, __: Any, message: paho.MQTTMessage) -> None:
+        """Forward an event. `available` is retained, and Frigate's last will sets it to `offline`."""
+        is_event = message.topic == self._events
+        self._has_received |= is_event or message.payload == b"online"
         try:
-            self._on_received(bytes(message.payload))
+            if is_event:
+                self._on_received(bytes(message.payload))
         except Exception:  # an invalid message must not end paho's thread
             if not self._has_reported_unreadable:
                 self._on_message(f"a message of {self._events} cannot be read: is it Frigate's?")

@@ -115,6 +115,7 @@ class FrigateWatch:
     def run(self) -> None:
         """Classify objects until `close`, or an exception such as KeyboardInterrupt."""
         while not self._stopping.wait(_LOOK_S):
+            self._messages.report_silence()
             if self._must_catch_up.is_set():
                 self._must_catch_up.clear()
                 self._pool.submit(self._catch_up)

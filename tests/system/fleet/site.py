@@ -43,7 +43,7 @@ def put_pets(folder: Path, *models: str, turned: Sequence[str] = ()) -> Path:
     matrices = [np.roll(base + other, name in turned, axis=1) for name, other in zip(models, differ, strict=True)]
     put_family(folder, FAMILY, *models, matrices=matrices)
     calibration = calibrate(folder, FAMILY)
-    (folder / "calibration" / ANSWERS).write_bytes(answered(models, 60).condensed(calibration.temperatures))
+    (folder / "calibration" / ANSWERS).write_bytes(answered(models, 60).condense_answers(calibration.temperatures))
     return folder
 
 

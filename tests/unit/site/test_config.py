@@ -13,7 +13,7 @@ from jetsel.base.config import SECTIONS as CORE
 from jetsel.base.config import Config, Models
 from jetsel.base.errors import ConfigError, UnknownFamilyError
 from jetsel.base.sections import Sections
-from jetsel.cli.configuration import addon_sections, as_toml, explained
+from jetsel.cli.configuration import addon_sections, as_toml, heading_and_meanings
 from jetsel.site import config_file
 from jetsel.site.config_file import endpoint_of
 from jetsel.site.site import open_site
@@ -66,7 +66,7 @@ def test_every_key_is_explained_even_where_it_has_no_value(sections: Sections[An
     printed = as_toml(sections.kind(), sections, {})
     for section in sections.kind.__struct_fields__:
         kind = Camera if section == "cameras" else type(getattr(sections.kind(), section))
-        heading, meanings = explained(kind)
+        heading, meanings = heading_and_meanings(kind)
         assert heading in printed
         assert tuple(meanings) == kind.__struct_fields__, "one line of the docstring for each, in their order"
         for key in meanings:

@@ -40,7 +40,7 @@ def repository(url: str, folder: Path, key: Pair) -> Storage:
     models.mkdir()
     put_family(models, "pets", *SAID)
     calibrate(models, "pets", costs_ms=COSTS_MS, energy=MeasuredEnergy(mean_mj=ENERGIES_MJ))
-    (models / "calibration" / ANSWERS).write_bytes(recording().condensed(dict.fromkeys(SAID, 1.0)))
+    (models / "calibration" / ANSWERS).write_bytes(recording().condense_answers(dict.fromkeys(SAID, 1.0)))
     storage = Storage(url)
     publishing.init(storage, [key.private])
     publish(storage, models, key)
