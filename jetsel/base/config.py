@@ -19,7 +19,7 @@ _IPC = r"^ipc:///[^\x00-\x1f]+\Z"
 
 
 class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The daemon's socket, the users who may use it, and limits of the requests and bytes that it holds at a time.
+    """The daemon's socket, the users who may use it, and limits of what it holds at once.
 
     endpoint: Address of the socket (default: $JETSEL_ENDPOINT, else a socket of your own).
     group: Group of the socket's file: its members may send requests (default: the daemon's own group).
