@@ -79,7 +79,7 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Power(Struct, frozen=True, forbid_unknown_fields=True):
-    """How power is measured, the rails (supply lines with a sensor) that make up the total, and the power budget.
+    """How power is measured, which rails (supply lines with a sensor) make up the total, and the budget.
 
     sensor: Kind of sensor; auto: the one that is there.
     sysfs: Where Linux shows the sensors.
@@ -167,7 +167,7 @@ Url = Annotated[str, Meta(pattern=r"^https?://[^\x00-\x20]+\Z")]
 
 
 class EdgeSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Edge servers, which speak the Open Inference Protocol over HTTP, and the images that may be sent to them.
+    """Edge servers, which speak the Open Inference Protocol over HTTP, and what may be sent there.
 
     url: Address of the edge server, or a list of them, of which one is asked at a time (default: none).
     token_file: File whose content is sent as the bearer token (default: none is sent).
