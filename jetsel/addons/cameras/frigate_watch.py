@@ -84,7 +84,7 @@ class _NewestObjects:
 class FrigateWatch:
     """Begins at once; end it with `close`. families: Frigate's object label -> the family that classifies such objects.
 
-    request: other fields of each request, as in CameraSettings.request. prefix: mqtt.topic_prefix of Frigate.
+    request: other fields of each request, as in Camera.request. prefix: mqtt.topic_prefix of Frigate.
     """
 
     def __init__(
