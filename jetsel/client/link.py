@@ -89,7 +89,7 @@ class DaemonConnection:
         if self._pid != os.getpid():  # ZeroMQ's threads exist in the parent only: a forked child would wait forever
             return "lost"
         if self._end is None and _int_option(self._monitor, zmq.EVENTS) & zmq.POLLIN:
-            message = recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            message = recv_monitor_message(self._monitor, zmq.NOBLOCK)  # EVENT_CLOSED: an attempt to connect failed
             self._end = "refused" if message["event"] == zmq.EVENT_CLOSED else "lost"
         return self._end
 

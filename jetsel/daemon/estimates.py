@@ -78,8 +78,8 @@ class Estimates:
         self._lock = threading.Lock()
         self._models: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and model
         self._policies: dict[tuple[str, str], _EnergySum] = defaultdict(_EnergySum)  # by family and policy
-        self.chooser = _EnergySum()  # of computing features
-        self._unused_j = 0.0
+        self.chooser = _EnergySum()  # of computing features, by which policies choose models
+        self._unused_j = 0.0  # known energies of local runs whose results came too late
 
     def add(self, answer: Answer, uses_features: bool, calibration: Calibration | None) -> None:
         """Add an answer's energy. uses_features: whether features were computed for it."""

@@ -23,7 +23,7 @@ log = logging.getLogger("jetsel.daemon")
 HEARTBEAT_S = 1.0  # longest wait of a thread
 MOST_JOBS = 4  # most jobs that a thread takes at once
 MOST_READS = 64  # reads of the socket between two jobs of a thread, so that a flood of messages does not stop its work
-LONE_JOBS = 32  # this many jobs in a row, each the only one at its time: then the other threads stand by
+LONE_JOBS = 32  # after this many lone jobs in a row (no other job ran or waited), the other threads stand by
 MOMENT_S = 0.01  # longest time that a thread stands by while no other completes a job
 PAUSE_S = 0.01  # after a defect, so that a permanent one does not take a core
 
@@ -98,14 +98,14 @@ class WorkerPool:
         self._port.wake()  # one call wakes one thread: each that ends wakes the next
 
     def _wait_for_messages(self) -> None:
-        """Wait for messages and queue their jobs, or stand by; if none comes, continue runs that wait for a result."""
+        """Stand by, or wait at the socket and queue the messages' jobs; if none comes, continue runs that wait."""
         if self._stand_by():
             self._pipeline.continue_waiting()
             return
         max_events = MOST_JOBS + 1 if self._computing else 1  # while others compute, take all that has come
-        messages = self._port.receive(0.0) if self._lone_jobs >= LONE_JOBS else None
+        messages = self._port.receive(0.0) if self._lone_jobs >= LONE_JOBS else None  # None: no event; []: no message
         if messages:
-            self._lone_jobs -= LONE_JOBS // 2  # it came while this thread worked: perhaps another thread is needed
+            self._lone_jobs -= LONE_JOBS // 2  # one came while this thread worked: perhaps a second is needed
         elif messages is None:
             messages = self._port.receive(self._heartbeat_s, max_events)
         if not messages:

@@ -113,10 +113,10 @@ class ZmtpConnection:
         messages: list[list[memoryview]] = []
         with contextlib.suppress(BlockingIOError):
             for _ in range(READS):
-                self.is_drained = True  # if the kernel has nothing
+                self.is_drained = True  # stays so if the kernel has no bytes: BlockingIOError
                 if self._large is None:
                     self._read_frames(messages)
-                    is_begun = self._large is not None  # libzmq writes large frames in two parts: read the second, too
+                    is_begun = self._large is not None  # a large frame has begun: libzmq sends it in two parts
                 else:
                     self._read_body(self._large, messages)
                     is_begun = False

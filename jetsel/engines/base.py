@@ -62,7 +62,7 @@ class Engine(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Number of callers at a time, counted over all engines that share the caller_limiter."""
+        """Most callers at a time, for CallerLimiter.enter; all engines that share the caller_limiter count together."""
 
     @property
     def caller_limiter(self) -> CallerLimiter | None:

@@ -97,7 +97,7 @@ class OnDemandEngine:
 
     @property
     def restart_s(self) -> float:
-        """Seconds that the last restart took; while the engine is unloaded, the time until it is loaded."""
+        """Seconds that the last restart took; while the engine is unloaded, the predicted `load_due_ms` in seconds."""
         return self._engine.restart_s if self.is_loaded else self.load_due_ms / 1e3
 
     def infer(self, *parts: NDArray[np.float32]) -> Output:
@@ -123,7 +123,7 @@ class OnDemandEngine:
 
     @property
     def load_due_ms(self) -> float:
-        """Time in ms until the engine is loaded, estimated from its last load; 0 if it is loaded."""
+        """Predicted ms until it is loaded: the last load's time, less that since a current load began; 0 if loaded."""
         start_s = self._load_start_s
         if self.is_loaded:
             return 0.0

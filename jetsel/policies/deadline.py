@@ -32,8 +32,8 @@ Duplicate = Literal["always", "when-needed", "never"]
 class _ModelForecast(NamedTuple):
     """A model that may answer a request, with current estimates of its latency.
 
-    mean_ms, spread_ms: mean and standard deviation of the latency. left_ms: from an answer after mean_ms until the
-    deadline, negative if that is too late.
+    mean_ms, spread_ms: mean and standard deviation of the latency. left_ms: time until the deadline, less mean_ms;
+    negative if the answer is expected too late.
     """
 
     model: str
@@ -92,23 +92,24 @@ class Deadline:
         if local is None:
             (prediction,) = yield Run((remote.model,), "no model here can run", "deadline")
             return Decision(prediction, f"{remote.model} answered in time")
+        # Expected accuracy of both: the remote answer if it is in time, otherwise the local one.
         together = remote.probability_in_time * remote.accuracy + (1 - remote.probability_in_time) * local.accuracy
         if path.known_accuracy >= together - LEAST_GAIN:
             return (yield from self._run_local(path, photo, outlook))
+        # has_time: the remote model would be in time even if it began after the local one.
         has_time = remote.left_ms - local.mean_ms - local.spread_ms >= CERTAIN_DEVIATIONS * remote.spread_ms
         if self.allow == "low-confidence" or (self.duplicate == "when-needed" and has_time):
             return (yield from self._run_local_first(local, remote))
+        # is_certain: the remote answer is nearly certain to be in time. The local model then starts only if it is late,
+        # also with "never", which otherwise runs only the local path.
         is_certain = self.duplicate != "always" and remote.left_ms >= CERTAIN_DEVIATIONS * remote.spread_ms
         if self.duplicate == "never" and not is_certain:
             return (yield from self._run_local(path, photo, outlook))
         held_ms = local.mean_ms + CERTAIN_DEVIATIONS * local.spread_ms + HANDOVER_MS
         return (yield from self._run_both(local, remote, held_ms if is_certain else None))
 
-    # How it runs.
-
     @staticmethod
     def _run_local(path: Point, photo: Evidence, outlook: Outlook) -> Steps:
-        """Run the policy of the selected local path."""
         decision = yield from path.policy(photo)
         why = f"{path.policy.name} is expected within {outlook.budget_ms:.0f} ms; {decision.because}"
         return structs.replace(decision, because=why, operating_point=path.policy.name)
@@ -131,8 +132,6 @@ class Deadline:
         with contextlib.suppress(JetselError, OutOfTime):
             (best,) = yield Run((remote.model,), f"{local.model} was not sure: {prediction.confidence:.2f}", "deadline")
         return Decision(best, f"{best.model} gave the best answer before the deadline")
-
-    # How it chooses.
 
     def local_path(self, outlook: Outlook) -> Point:
         """Return the local operating point to use now."""

@@ -75,7 +75,7 @@ class Table:
 class TriedPoint:
     """Results of an operating point on n held-out images. correct: (n,), of its answers. ran: (n, m), of each model.
 
-    Several operating points may share one object: both arrays then have a second axis, that of the points.
+    If p operating points share one object, `correct` is (n, p) and `ran` (n, p, m).
     """
 
     correct: NDArray[np.bool_]

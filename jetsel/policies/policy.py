@@ -74,9 +74,9 @@ class Run(Struct, frozen=True):
     """What a policy yields: a request to run these models on the image, and to wait for results.
 
     because: the reason, for people. until: wait for "all" results, the "first", or the best by the "deadline"; models
-    are then ordered from worst to best, and the wait ends when the last one answers. Unless "all", unavailable models
-    are skipped, and runs that are no longer needed are cancelled. held_ms: local models start this long before the
-    deadline, if the edge server has not answered by then; None: at once.
+    are then ordered from worst to best, and the wait ends when the last one answers. With "first" and "deadline",
+    unavailable models are skipped, and runs that are no longer needed are cancelled. held_ms, with "deadline" and a
+    model of the edge server: local models start this long before the deadline, unless it has answered; None: at once.
     """
 
     models: tuple[str, ...]

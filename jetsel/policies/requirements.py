@@ -84,7 +84,7 @@ class Requirements:
         return [Bound(measure, limit) for measure, limit in limits if limit is not None and math.isfinite(limit)]
 
     def _cheapest(self, front: Front, outlook: Outlook, bounds: list[Bound], without: Collection[str]) -> Choice | None:
-        """Return the cheapest path that keeps the bounds: by energy if saved and known for all, else by time."""
+        """Return the path of least energy (if `saves` says so and all are known) or least time; None if none fits."""
         measures = (ENERGY, EXPECTED_TIME) if self.saves == "energy" else (EXPECTED_TIME,)
         return front.select(outlook, bounds, measures, without)
 

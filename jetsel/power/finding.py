@@ -147,7 +147,7 @@ def _detect_sensors(power: PowerSettings, root: Path) -> list[Detected]:
 
 
 def _merge(all_detected: Iterable[Detected]) -> Detected:
-    """Return the rails of all sensors as one; if two have the same name, the second is closed and dropped."""
+    """Return all sensors' rails, totals and parts in one Detected. Of two rails with one name, drop the second."""
     rails: dict[str, Rail] = {}
     whole = Detected()
     for detected in all_detected:

@@ -63,7 +63,7 @@ class _SelectedOutputs(Outputs):
         self._whole, self._rows = whole, rows
 
     def after(self, models: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """See Outputs.after; only the selected images are returned."""
+        """Return the confidence of these models' answer to each selected image, and whether it is right."""
         confidence, right = self._whole.after(models)
         return confidence[self._rows], right[self._rows]
 

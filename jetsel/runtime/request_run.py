@@ -35,7 +35,7 @@ class Request(Protocol):
 
     @property
     def file(self) -> memoryview | None:
-        """The image file as it was sent; None for raw pixels, and for a box, a part of the image that was sent."""
+        """The image file as it was sent; None if the request has raw pixels, or a box, a part of an image."""
 
     def model_input(self, model: str) -> NDArray[np.float32]:
         """Return the request's image as the input of a model, (1, 3, height, width)."""

@@ -28,7 +28,7 @@ class CalibrationInUse:
 
     source: which one it is, or why there is none, in words. refused: why another one was rejected, None if none was.
     identity: which one it is, for programs; None if there is none. unchanged_models: if a calibration was rejected
-    because models changed, the models that did not, the most accurate last.
+    because models changed, the models that are still as it was made for, the most accurate last.
     """
 
     calibration: Calibration | None
@@ -47,17 +47,17 @@ class CalibrationInUse:
         return [name for name in models if name not in models_known] if models_known else []
 
     def best(self, models: Collection[str]) -> str:
-        """Return the model for doubtful images: the best of unchanged_models, or the last of `models`."""
+        """Return the model for doubtful images: the most accurate unchanged one, or the last of `models`."""
         return self.unchanged_models[-1] if self.unchanged_models else list(models)[-1]
 
 
 def choose_calibration(
     family: Family, models: Mapping[str, Model], config: Config, before: CalibrationInUse | None
 ) -> CalibrationInUse:
-    """Return the calibration to serve: the one that the owner installed, or if there is none the shipped one.
+    """Return the calibration to serve with: the one that the owner installed, or if there is none the shipped one.
 
-    If it does not fit the models, the one in use before a reload (`before`) stays if that still fits; otherwise the
-    next is tried. If none fits, none is in use. models: the served ones by name, cheapest first.
+    If a candidate does not fit the models, the calibration in use before a reload (`before`) stays if it still fits;
+    if not, the shipped one is tried after the owner's. models: the served ones by name, cheapest first.
     """
     refused: list[str] = []
     unchanged_models: tuple[str, ...] = ()

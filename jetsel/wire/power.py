@@ -13,11 +13,11 @@ class DroppedRail(Struct, frozen=True):
 
 
 class BudgetStatus(Struct, frozen=True):
-    """The limit of mean power, `budget_w`, and its effect: `allowed_mj` is the energy that one request may use."""
+    """The limit of mean power, `budget_w`, and its effect. None or "": unknown to the sender."""
 
     budget_w: float | None = None
-    allowed_mj: float | None = None
-    state: str = ""
+    allowed_mj: float | None = None  # energy that one request may use; None while the budget limits nothing
+    state: str = ""  # the effect in words, such as "limits nothing: no power has been measured yet"
 
 
 class ModelEnergy(Struct, frozen=True):

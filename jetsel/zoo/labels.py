@@ -60,13 +60,13 @@ def parse_class_names(text: str, source: str, report: Report) -> list[str]:
 
 
 def _names_in_lines(lines: list[str], source: str, report: Report) -> list[str]:
-    """Return the classes in a text with a class on each line, see `parse_class_names`."""
+    """Return the classes of lines such as `cat`, `"cat"`, `0: cat` or `- cat`, perhaps after a header line."""
     if len(lines) > 1 and _HEADER.fullmatch(_unquoted(lines[0])) and not _QUOTED.fullmatch(lines[0].strip()):
         report(f"{source}: its first line, {lines.pop(0)}, is left out as a header: if it is a class, put it in quotes")
     if all(line.lstrip().startswith("- ") for line in lines):  # a YAML list
         lines = [line.lstrip()[2:] for line in lines]
     unquoted = [_unquoted(line) for line in lines]
-    are_quoted = [_QUOTED.fullmatch(line.strip()) is not None for line in lines]
+    are_quoted = [_QUOTED.fullmatch(line.strip()) is not None for line in lines]  # in quotes, a number is text
     rows = unquoted if any(are_quoted) else _names_by_number(unquoted, source) or unquoted
     for row, is_quoted in zip(rows, are_quoted, strict=True):
         name, _, names = row.strip().partition("\t")

@@ -69,7 +69,7 @@ class _Quantiser:
         self._scales = {name: _scale_and_zero_point(*limits, symmetric=symmetric) for name, limits in ranges.items()}
 
     def copy_node(self, node: NodeProto) -> None:
-        """Copy a node; quantise its weights if it is a Conv or Gemm, and its outputs if they have a range."""
+        """Copy a node; quantise the weights of a Conv or Gemm; add nodes (`split`) to quantise outputs with a range."""
         copied = copy.deepcopy(node)
         copied.input[:] = [_dequantised_name(name) if name in self._scales else name for name in node.input]
         if node.op_type in _WITH_WEIGHTS:

@@ -69,9 +69,9 @@ class _NewestObjects:
         self._oldest_s = -math.inf  # start of the last object in the list, if it was full
 
     def unlisted(self, newest: list[TrackedObject]) -> list[TrackedObject]:
-        """Return the objects that are new in the list, the oldest first, whatever the clocks say.
+        """Return the objects, the oldest first, whose ids the previous list lacked; [] for the first list.
 
-        In a full list, deletions make room for older objects at its end, which are not new.
+        Objects that began before the end of a full previous list are not new: deletions made room for them.
         """
         before, self._listed = self._listed, {obj.id for obj in newest}
         is_full = len(newest) >= _LISTED
@@ -82,9 +82,9 @@ class _NewestObjects:
 
 
 class FrigateWatch:
-    """Begins at once; end it with `close`. families: the family that classifies objects, by their label.
+    """Begins at once; end it with `close`. families: Frigate's object label -> the family that classifies such objects.
 
-    request: the other fields of each request. prefix: mqtt.topic_prefix of Frigate.
+    request: other fields of each request, as in Camera.request. prefix: mqtt.topic_prefix of Frigate.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class LabelTracker:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no other label is beginning: while one is, every frame is needed as a vote."""
+        """Whether a label is reported and no other one collects votes; if not, every frame is needed as a vote."""
         return self._current is not None and self._candidate is None
 
     def add_answer(self, answer: Answer, now_s: float) -> LabelChange | None:

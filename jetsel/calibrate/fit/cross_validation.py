@@ -71,7 +71,7 @@ def draft_calibration(
 
 
 def assemble(unfitted: Calibration, learned: Learned, chosen: Chosen, kinds: Sequence[Kind] = USUAL) -> Calibration:
-    """Return `unfitted`, from `draft_calibration`, with each policy that was learned and has its settings chosen."""
+    """Return `unfitted`, from `draft_calibration`, with each policy that has both a `learned` and a `chosen` value."""
     fitted = [kind for kind in kinds if learned[kind.name] is not None and kind.name in chosen]
     return replace(unfitted, parts={kind.name: kind.to_part(learned[kind.name], chosen[kind.name]) for kind in fitted})
 

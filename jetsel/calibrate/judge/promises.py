@@ -184,7 +184,7 @@ def _scores(run: PolicyReplay) -> Scores:
 def scores_of(run: PolicyReplay, early: Sequence[float | None]) -> Floats:
     """Return the scores of the answers, (n,); -inf for images that are refused at any threshold.
 
-    early: thresholds of early refusal (see Promise.early), which apply to the score after a cascade's first model.
+    early: Promise.early, thresholds for the score after a cascade's first model; None refuses nothing, as () does.
     """
     scores, refused = _scores(run), run.in_doubt.copy()
     for limit in early:

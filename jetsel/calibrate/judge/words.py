@@ -28,7 +28,7 @@ def short(name: str, most: int = 22) -> str:
 
 
 def significant(value: float | None) -> str:
-    """Return three significant digits without an exponent: 0.0421, 1.50, 12.3, 1230; 'unknown' for None."""
+    """Return three significant digits, but all of an integer part: 0.0421, 1.50, 12.3, 1234; 'unknown' for None."""
     if value is None:
         return UNKNOWN
     if value == 0:

@@ -187,7 +187,7 @@ def _examine_all(
     Dominated models are dropped when 300, 600, 1,200, ... images are recorded.
     """
 
-    def examine(task: RecordingTask) -> Examined | str:
+    def examine(task: RecordingTask) -> Examined | str:  # str: why the image is skipped
         return first_results.pop(task.key, None) or examiner(task)
 
     recorded = 0
@@ -202,7 +202,7 @@ def _examine_all(
                 continue
             write_results(store, task, examined)
             recorded += 1
-            total += task.number is None
+            total += task.number is None  # a new image; `total` counted those with a row already
             if total >= next_check:
                 next_check *= 2
                 _drop_dominated(store, examiner, always_recorded)

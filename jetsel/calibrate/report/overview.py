@@ -71,9 +71,9 @@ def _policy_name(result: Result) -> str:
 
 
 def without_dominated(results: Sequence[Result], most: int, always_shown: Iterable[str]) -> list[Result]:
-    """Shorten a list of results to `most`, if possible, by leaving out single models.
+    """Return the results; if they are more than `most`, without some single models. always_shown: names to keep.
 
-    Models that are slower than a more accurate one go first, then the least accurate ones. always_shown: names to keep.
+    All singles that a faster one equals or exceeds in accuracy go, then the least accurate until `most` results remain.
     """
     singles = [one for one in results if one.name.startswith(SINGLE) and one.name not in set(always_shown)]
     most_singles = most - (len(results) - len(singles))
@@ -81,7 +81,7 @@ def without_dominated(results: Sequence[Result], most: int, always_shown: Iterab
         return list(results)
     front = undominated((one.time_ms.mean, one.top1, one.name) for one in results if one.name.startswith(SINGLE))
     candidates = {name for *_, name in front} & {one.name for one in singles}
-    shown = [name for *_, name in front if name in candidates][-most_singles:] if most_singles > 0 else []
+    shown = [name for *_, name in front if name in candidates][-most_singles:] if most_singles > 0 else []  # best last
     return [one for one in results if one not in singles or one.name in shown]
 
 

@@ -71,7 +71,7 @@ channels. Arguments: network, share, plan for its training, receiver of progress
 
 
 def prune_channels(net: nn.Module, share: float, plan: DistillationPlan, report: Reporter) -> int:
-    """Prune channels that are seldom active, as a Change; return the number of removed channels."""
+    """Prune seldom active channels until `share` of the operations is left; return their number. See Change."""
     removed = prune(make_prunable(net, plan), pruning_trainer(plan, report), share)
     net.cpu()
     return removed
@@ -87,7 +87,7 @@ def make_prunable(net: nn.Module, plan: DistillationPlan) -> PrunableNetwork:
 
 
 def factorise_layers(net: nn.Module, share: float, _plan: DistillationPlan, _report: Reporter) -> int:
-    """Split each layer into two cheaper ones, as a Change; return the number of replaced layers."""
+    """Split layers into two cheaper ones, down to `share` of their operations; return their number. See Change."""
     return low_rank(net, share) + one_d(net, share)
 
 

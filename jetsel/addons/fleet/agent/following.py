@@ -99,7 +99,7 @@ class Follower:
         return _with_verdict(memory, Trial(serial=plan.serial, outcome="refused", reason=why))
 
     def _in_use(self, on_trial: OnTrial) -> Plan | None:
-        """Return the plan on trial; None if the agent was killed before its version was used, or that is gone."""
+        """Return the plan on trial if its version is in use; None if the agent was killed before, or it is lost."""
         plan = self.installer.installed()
         is_in_use = self.installer.versions.current() != on_trial.before and plan is not None
         return plan if is_in_use and plan is not None and plan.serial == on_trial.serial else None
@@ -144,14 +144,14 @@ class Follower:
         return structs.replace(memory, trial=structs.replace(trial, served_s=served_s))
 
     def _use_previous_version(self, memory: AgentMemory, on_trial: OnTrial) -> AgentMemory:
-        """Use the previous version again; it stays on trial, for later rounds, until the daemon has loaded it."""
+        """Use the previous version again. Until the daemon has loaded it, later rounds try again."""
         if self.installer.versions.current() != on_trial.before:
             self.installer.versions.use(on_trial.before, lambda _: None)
         try:
             with self.client() as client:
                 client.reload(timeout_ms=RELOAD_MS)
-                for family in client.status().families:  # hanging models block others, too
-                    self._canary(client, family.name, {}, most=1)
+                for family in client.status().families:  # one image each shows that no model hangs
+                    self._canary(client, family.name, {}, most=1)  # the results are not needed
         except JetselError as fault:
             repair = "; if this continues, restart the daemon" if isinstance(fault, NoReplyError) else ""
             why = f"{on_trial.worse}; the rollback failed: {fault}{repair}"

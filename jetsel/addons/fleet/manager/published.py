@@ -27,8 +27,8 @@ RUNGS = 2  # most models of a cascade
 class CascadeTable:
     """c cascades of a family's models, on n images.
 
-    models: of each cascade, cheapest first. rungs: (c, RUNGS) their indices, -1 behind the last. stops: (c, n) index of
-    the model that answered. right: (c, n) whether the answer is right.
+    models: of each cascade, cheapest first. rungs: (c, RUNGS) their indices, -1 behind the last. stops: (c, n) place of
+    the model that answered in its cascade, from 0. right: (c, n) whether the answer is right.
     """
 
     models: Sequence[tuple[str, ...]]

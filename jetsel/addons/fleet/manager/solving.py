@@ -61,11 +61,11 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Selection:
-    """The cascade of each family, and the share of its requests that is served. accuracy: of all answers."""
+    """The chosen cascade of each family, in the order of the families that `solve` receives."""
 
-    rows: tuple[int, ...]
-    served: tuple[float, ...]
-    accuracy: float
+    rows: tuple[int, ...]  # indices of the cascades in CascadeOptions.models
+    served: tuple[float, ...]  # share of the family's requests that is served
+    accuracy: float  # share of all requests that get a right answer in time
 
 
 def solve(families: Sequence[CascadeOptions], room: Capacity) -> Selection | None:
