@@ -150,8 +150,8 @@ class FrontPoint(Struct, frozen=True):
 class FrontStatus(Struct, frozen=True):
     """The policies from which load and power budget select one for each request (the front), most accurate first.
 
-    `last` is the one of the last request, null before the first. `floor` is the cheapest that may be selected, and has
-    been in use for `cheapest_s` seconds; 0 if it is not in use or is the only one.
+    `last` is the one of the last request, null before the first. `floor` is the cheapest that may be selected.
+    `cheapest_s` is how long it has been in use, in seconds: 0 if it is not or if it is the only one, null if unknown.
     """
 
     points: list[FrontPoint] = []

@@ -64,8 +64,8 @@ class SupplyRail:
         self.read_uj = None  # this sensor does not count energy
         self._step_uw = files.power_step_uw
         self._power = NumberFile(files.power) if files.power.exists() else None
-        self._volts = NumberFile(files.volts)
-        self._amps = NumberFile(files.amps)
+        self._voltage_mv = NumberFile(files.volts)
+        self._current_ma = NumberFile(files.amps)
         try:
             measured = self.measure()
         except RailError:
@@ -78,21 +78,21 @@ class SupplyRail:
         """Return the power in microwatts by one system call, two without a file of power. Raises RailError."""
         if self._power is not None:
             return self._power.read() * self._step_uw
-        return self._volts.read() * self._amps.read()
+        return self._voltage_mv.read() * self._current_ma.read()
 
     def measure(self) -> RailReading:
-        """Return power, voltage and current, the latter two None if unknown. Raises RailError."""
+        """Return watts, volts and amperes, the latter two None if unknown. Raises RailError."""
         if self._power is None:
-            volts, amps = self._volts.read(), self._amps.read()
-            return RailReading(volts * amps / 1e6, volts / 1e3, amps / 1e3)
+            voltage_mv, current_ma = self._voltage_mv.read(), self._current_ma.read()
+            return RailReading(voltage_mv * current_ma / 1e6, voltage_mv / 1e3, current_ma / 1e3)
         watts = self.read_uw() / 1e6
-        if not (self._volts.path.exists() and self._amps.path.exists()):
+        if not (self._voltage_mv.path.exists() and self._current_ma.path.exists()):
             return RailReading(watts, None, None)
-        return RailReading(watts, self._volts.read() / 1e3, self._amps.read() / 1e3)
+        return RailReading(watts, self._voltage_mv.read() / 1e3, self._current_ma.read() / 1e3)
 
     def close(self) -> None:
         """Close its files."""
-        for number in (self._power, self._volts, self._amps):
+        for number in (self._power, self._voltage_mv, self._current_ma):
             if number is not None:
                 number.close()
 

@@ -77,6 +77,7 @@ class Installer:
         config = () if self.config_file is None else ("--config", self.config_file)
 
         def make(folder: Path) -> None:
+            """Link the families into the version's folder, and load and time each model in a process of its own."""
             for place, (one, files) in enumerate(zip(plan.families, fetched, strict=True)):
                 _link_family(files, folder / f"{place:03d}-{one.bundle.family}")
             write(folder / PLAN, msgspec.json.encode(plan))
