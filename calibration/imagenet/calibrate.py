@@ -14,11 +14,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections import defaultdict
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from calibration.starter.calibrate import compared, fitted, of_models, recorded, show
 from jetsel.artefact.calibration import ANSWERS
@@ -26,7 +22,6 @@ from jetsel.artefact.coding import save
 from jetsel.base.files import write
 from jetsel.calibrate.fit.temperature import fit_temperatures
 from jetsel.calibrate.record.conditions import TimingPlan
-from jetsel.calibrate.record.recording import Recording
 from jetsel.features import WORKING_PX
 from jetsel.zoo import scan
 from jetsel.zoo.pretrained import INT8
@@ -60,21 +55,6 @@ def listed(file: Path, *folders: Path, small: Path | None = None, most: int = SM
     return file
 
 
-def shipped_rows(recording: Recording) -> NDArray[np.int64]:
-    """Return the rows whose answers ship: each image as it is, and one of its copies, the sizes by turns.
-
-    All of them would make a package of 2 MB more, and a first start on a small board that takes more than 10 minutes.
-    """
-    rows_of: dict[str, list[int]] = defaultdict(list)
-    for row in np.argsort(-recording.feature("area"), kind="stable").tolist():
-        rows_of[recording.paths[row]].append(row)
-    kept = []
-    for number, path in enumerate(sorted(rows_of)):
-        whole, *copies = rows_of[path]
-        kept += [whole, *copies[number % len(SIZES) :][:1]]
-    return np.array(sorted(kept))
-
-
 def main() -> None:
     """Record, fit and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -96,8 +76,7 @@ def main() -> None:
     found = fitted(family, dataclasses.replace(loaded, recording=recording))
     save(found.calibration, out)
     others = {name: one for name, one in loaded.identity.identities.items() if name not in recording.models}
-    answers = loaded.recording.take(shipped_rows(loaded.recording))
-    write(out / ANSWERS, answers.condense_answers(fit_temperatures(loaded.recording), others))
+    write(out / ANSWERS, loaded.recording.condense_answers(fit_temperatures(loaded.recording), others))
     show(f"each of {found.calibration.images.count} photographs held out, in one of ten folds", compared(found))
     print(f"\n{found.findings.verdict}\nnoisy: {found.findings.noisy}\nwritten to {out}")
 

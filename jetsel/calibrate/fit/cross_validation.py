@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -120,7 +121,9 @@ def cross_validate(
     for name in policies[0]:
         report("replaying", len(runs), len(policies[0]))
         fitted = [policies[fold][name] for fold in fold_of]
-        runs[name] = replay_each(fitted, recording, range(len(fitted)), unfitted.temperatures, recording.models[-1])
+        run = replay_each(fitted, recording, range(len(fitted)), unfitted.temperatures, recording.models[-1])
+        # The chain's first point searched the neighbours and the others share them; alone, each would search.
+        runs[name] = dataclasses.replace(run, choice_ms=runs[CHAIN].choice_ms) if name.startswith(f"{CHAIN}:") else run
     front = {name: runs.pop(name) for name in list(runs) if name.startswith((f"{CASCADE}:", f"{CHAIN}:"))}
     report("fitting on all images", 0, 1)
     return CrossValidated(runs, front, points, lift, assemble(unfitted, learn(table, kinds), chosen, kinds))

@@ -173,6 +173,13 @@ def test_confidences_and_who_is_right_are_those_of_the_whole(whole: Recording, t
 def test_what_is_missing_or_damaged_is_said(whole: Recording, tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match=r"answers.npz: cannot be read: .*; install jetsel again"):
         read_condensed(tmp_path, {"small": 1.0})
-    (tmp_path / ANSWERS).write_bytes(whole.condense_answers(fit_temperatures(whole))[:-9])
+    condensed = whole.condense_answers(fit_temperatures(whole))
+    by_image = {
+        name: array.T if name.startswith("logits") else array for name, array in arrays.unpack(condensed).items()
+    }
+    (tmp_path / ANSWERS).write_bytes(arrays.pack(by_image))
+    with pytest.raises(CalibrationError, match="do not fit"):
+        read_condensed(tmp_path, {"small": 1.0})
+    (tmp_path / ANSWERS).write_bytes(condensed[:-9])
     with pytest.raises(CalibrationError, match="install jetsel again"):
         read_condensed(tmp_path, {"small": 1.0})
