@@ -31,6 +31,7 @@ from jetsel.calibrate.fit.cross_validation import HeldOut, Points, learn
 from jetsel.calibrate.fit.features import TIMED, FeatureClock
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.fit.temperature import fit_temperatures
+from jetsel.calibrate.judge.decision import may_replace
 from jetsel.calibrate.record.cuts import WHOLE, decode_cut
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import Recording
@@ -138,8 +139,7 @@ def decide(points: Points, reference: Outcomes) -> tuple[str, int]:
     able = []
     for name, tried in points.items():
         place = GOAL.choose_point(tried, reference)
-        sure = GOAL.cheapest_as_accurate(tried, reference) is not None
-        if sure or GOAL.compare(tried[place], reference)[0]:
+        if may_replace(tried[place], reference, tried, GOAL):
             able.append((float(tried[place].time_ms.mean()), name, place))
     return min(able)[1:] if able else ("reference", 0)
 

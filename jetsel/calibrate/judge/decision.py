@@ -96,7 +96,7 @@ def _choose_winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tupl
         reference = list(singles)[goal.reference(list(singles.values()))]
         multi = {name: judge.outcomes(run) for name, run in runs.items() if not name.startswith("single:")}
         rival = outcomes[reference]
-        passed = [names[name] for name, policy in multi.items() if _may_replace(policy, rival, points.get(name), goal)]
+        passed = [names[name] for name, policy in multi.items() if may_replace(policy, rival, points.get(name), goal)]
     best = min(passed, key=lambda name: outcomes[name].cost(goal.objective).mean(), default=None)
     if best is not None:
         return best, reference, None
@@ -107,7 +107,7 @@ def _choose_winner(runs: Runs, points: Points, judge: Judge, goal: Goal) -> tupl
     return reference, reference, f"{reason}. To install it all the same: --policy {others[0]}"
 
 
-def _may_replace(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
+def may_replace(policy: Outcomes, rival: Outcomes, points: Sequence[Outcomes] | None, goal: Goal) -> bool:
     """Whether a policy may replace a single model: a point of it, or the policy itself, is as accurate."""
     if points is not None and goal.cheapest_as_accurate(points, rival) is not None:
         return True
