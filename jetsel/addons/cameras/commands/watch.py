@@ -261,9 +261,7 @@ def _watch_frigate(
     if context.broker is None:
         raise ConfigError(f"{camera.source}: name the MQTT broker that Frigate uses: --mqtt HOST")
     if not prefix or set(prefix) & set("+#\0"):
-        raise ConfigError(
-            f"--topic-prefix {prefix!r}: give mqtt.topic_prefix of Frigate's configuration, without + and #"
-        )
+        raise ConfigError(f"--topic-prefix {prefix!r}: give Frigate's own mqtt.topic_prefix, without + and #")
     if not maps:
         raise ConfigError(f"{camera.source}: say which family classifies which objects: --map bird=birds")
     api = FrigateApi(frigate_address(camera.source, login[0], password), _FRIGATE_TIMEOUT_S)

@@ -62,7 +62,9 @@ class Follower:
             plan, signers = read_plan(self.source, self.device, self.trusted, serials)
         except RepositoryError as fault:
             return structs.replace(memory, waits=memory.waits or _waiting_trial(serials, fault))
-        if plan.serial <= _highest_serial(memory.judged, self.trusted) and not self._is_lost(memory):
+        was_installed = memory.trial is not None and memory.trial.outcome == "installed"
+        is_lost = was_installed and self.installer.installed() is None  # no longer on the disk
+        if plan.serial <= _highest_serial(memory.judged, self.trusted) and not is_lost:
             return memory
         memory = write(self.memory, structs.replace(memory, seen=memory.seen | dict.fromkeys(signers, plan.serial)))
         try:
@@ -103,10 +105,6 @@ class Follower:
         plan = self.installer.installed()
         is_in_use = self.installer.versions.current() != on_trial.before and plan is not None
         return plan if is_in_use and plan is not None and plan.serial == on_trial.serial else None
-
-    def _is_lost(self, memory: AgentMemory) -> bool:
-        """Return whether the installed plan is no longer on the disk."""
-        return memory.trial is not None and memory.trial.outcome == "installed" and self.installer.installed() is None
 
     def _test_installed(self, memory: AgentMemory, on_trial: OnTrial, plan: Plan) -> AgentMemory:
         """Make the daemon load the installed version, and judge it; roll back if it is worse or gets no verdict."""

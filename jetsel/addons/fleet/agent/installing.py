@@ -64,7 +64,8 @@ class Installer:
                 names = ", ".join(sorted(lost))
                 raise RepositoryError(f"the plan names {names}, which its bundle does not contain: plan again")
         self._downloads.mkdir(parents=True, exist_ok=True)
-        existing = self._installed_files()
+        versions = [self.versions.path(number) for number in self.versions.numbers()]
+        existing = {sha256_of(path): path for folder in versions for path in folder.rglob("*") if path.is_file()}
         self._check_space(planned, existing)
         return [fetch(source, bundle, self._downloads, models, existing) for bundle, models in planned]
 
@@ -116,11 +117,6 @@ class Installer:
     @property
     def _downloads(self) -> Path:
         return self.folder / "downloads"
-
-    def _installed_files(self) -> dict[str, Path]:
-        """Return the files of all versions by SHA-256."""
-        folders = [self.versions.path(number) for number in self.versions.numbers()]
-        return {sha256_of(path): path for folder in folders for path in folder.rglob("*") if path.is_file()}
 
     def _check_space(self, planned: Sequence[tuple[Bundle, Sequence[str]]], existing: Mapping[str, Path]) -> None:
         files = {file.sha256: file for bundle, models in planned for file in bundle.files_for(models)}
