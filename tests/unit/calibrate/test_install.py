@@ -8,26 +8,17 @@ import pytest
 from jetsel.base.config import Config, Power
 from jetsel.calibrate.install import machine_facts, recording_path
 from jetsel.calibrate.record.conditions import gather
-from jetsel.power.idle import IdlePower, save_idle
+from jetsel.power.idle import save_idle
 from jetsel.power.machine import Machine, comparable_facts
 from jetsel.power.meter import open_meter
 from jetsel.site.site import FamilyCalibrations
 from jetsel.zoo import scan
 from tests.data.sysfs_trees import tree
+from tests.unit.power import test_idle as idle
 from tests.unit.power.machines import tx2
 from tests.unit.zoo.making import described, put_model
 
-IDLE = IdlePower(
-    mean_w=1.0,
-    half_width_w=0.05,
-    drift_w_per_min=0.0,
-    samples=1000,
-    seconds=60.0,
-    rails=("VDD_IN",),
-    board="jetson-tx2",
-    power_mode=None,
-    measured_at="2026-11-21T12:00:00+00:00",
-)
+IDLE = msgspec.structs.replace(idle.IDLE, half_width_w=0.05, power_mode=None)
 
 
 def test_the_board_is_kept_where_times_were_measured_on_it_as_it_is_now(tmp_path: Path) -> None:

@@ -19,17 +19,6 @@ ESCALATED = msgspec.structs.replace(
 )
 
 
-def test_outcomes_are_counted_by_name() -> None:
-    found = Tally()
-    for outcome in ("busy", "busy"):
-        found.count(outcome)
-    found.count_reply(ANSWER)
-    found.count_reply(fail(ASKED, "bad-image", retry=False))
-    assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}
-    found.outcomes().clear()
-    assert found.outcomes() == {"busy": 2, "ok": 1, "bad-image": 1}, "what it gave away is a copy"
-
-
 def test_an_answer_that_took_more_than_one_model_is_counted_as_such() -> None:
     found = Tally()
     found.count_reply(ANSWER)

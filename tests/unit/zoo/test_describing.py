@@ -71,31 +71,8 @@ def spec(found: Description) -> dict[str, Any]:
     }
 
 
-def test_a_folder_of_hugging_face_needs_no_option(tmp_path: Path) -> None:
-    config = {"id2label": {"1": "dog", "0": "cat", "2": "red fox"}, "model_type": "vit", "num_channels": 3}
-    model(tmp_path / "onnx")
-    (tmp_path / "onnx" / "net.onnx").rename(tmp_path / "onnx" / "model.onnx")
-    for name, content in (("config.json", config), ("preprocessor_config.json", VIT)):
-        (tmp_path / name).write_text(json.dumps(content))
-    found = described(find_onnx(tmp_path))
-    assert names(found) == ("cat", "dog", "red fox")
-    assert found.prepared_by == "preprocessor_config.json"
-    assert spec(found) == {
-        "width_px": 192,
-        "height_px": 224,
-        "resize": "stretch",
-        "crop": "none",
-        "interpolation": "antialiased-bilinear",
-        "channels": "rgb",
-        "mean": (0.5, 0.5, 0.5),
-        "std": (0.5, 0.5, 0.5),
-    }
-    assert "config.json: labels 3 classes" in found.lines
-    assert any(line.startswith("preprocessor_config.json: ") and "mean 0.5 0.5 0.5" in line for line in found.lines)
-
-
 NUMBERS = (
-    ({"do_rescale": False}, {"mean": (0.5 / 255,) * 3}),
+    ({"do_rescale": False}, {"mean": (0.5 / 255,) * 3, "interpolation": "antialiased-bilinear"}),
     ({"rescale_factor": 1 / 127.5, "rescale_offset": True, **IMAGENET}, {"std": (0.1145, 0.112, 0.1125)}),
     ({"do_normalize": False}, {"mean": (0, 0, 0), "std": (1, 1, 1)}),
     ({"image_processor_type": "EfficientNetImageProcessor"}, {"std": (0.25,) * 3}),
