@@ -1,4 +1,4 @@
-"""Pages, units, the package and examples name only commands, options, settings and fields that there are."""
+"""Pages, units, the package and examples name only what there is, and puzzle nobody; names say what they are."""
 
 import re
 from collections.abc import Iterator
@@ -16,9 +16,11 @@ from jetsel.cli.app import app
 from jetsel.cli.configuration import addon_sections
 from jetsel.site.config_file import ADDONS
 from jetsel.wire import StatusReply
+from tests.layers import read_imports
+from tests.names import MOST, long_classes, participles, shared_classes
+from tests.texts import PUZZLING, ROOT
 from tests.unit.hollow import structs_of
 
-ROOT = Path(__file__).parents[2]
 PLACES = ("README.md", "CONTRIBUTING.md", "docs", "systemd", "deploy", "examples", "calibration")
 KINDS = {".md", ".service", ".timer", ".sh", ".toml", ".json", ".yml", ".py", ".conf", ""}
 FILES = [
@@ -104,3 +106,56 @@ def test_no_page_names_a_setting_or_a_field_that_is_gone(path: Path) -> None:
     ]
     known = {f"{parent}.{field}" for parent, field in fields}
     assert sorted(settings - EXAMPLES - known) + gone == []
+
+
+PACKAGE = ROOT / "jetsel"
+PAGE = ROOT / "docs" / "architecture.md"
+MOST_FILES = 12  # from images to an installed calibration
+
+
+def test_every_file_and_class_of_the_page_exists() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    missing, files = [], 0
+    for row in re.findall(r"^\|.*\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE):
+        folder = PACKAGE
+        for name in re.findall(r"`([a-z_0-9/]+(?:\.py|/))`", row):
+            files += 1
+            path = PACKAGE / name if (PACKAGE / name).exists() else folder / name
+            folder = path.parent
+            missing += [] if path.exists() else [name]
+        names = re.findall(r"`([A-Z][A-Za-z]+)`", row)
+        missing += [name for name in names if not re.search(rf"^class {name}\b", source, re.MULTILINE)]
+    assert missing == []
+    assert files > 60
+
+
+def test_no_file_on_the_way_of_a_calibration_imports_one_above_it() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    section = page[page.index("## A calibration:") :].partition("\n## ")[0]
+    way = re.findall(r"^\| `([a-z_0-9/]+)\.py` \|", section, re.MULTILINE)
+    modules = [name.replace("/", ".") for name in way]
+    imports = read_imports(PACKAGE)
+    assert 0 < len(way) == section.count("\n| `") <= MOST_FILES
+    assert [
+        f"{module} imports {above}"
+        for place, module in enumerate(modules)
+        for above in modules[:place]
+        if above in imports[module]
+    ] == []
+
+
+def test_code_and_documents_use_no_phrase_that_puzzles_readers() -> None:
+    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    paths += [path for kind in ("py", "html", "js") for path in (ROOT / "jetsel").rglob(f"*.{kind}")]
+    found = {
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in paths
+        for match in PUZZLING.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
+def test_names_are_no_participles_and_no_two_public_classes_share_one() -> None:
+    assert shared_classes() == {}
+    assert long_classes() == {}
+    assert len(participles()) <= MOST

@@ -1,12 +1,15 @@
-"""Six images under three models, every figure of a result by hand; and where a policy goes wrong."""
+"""Six images under three models, every figure of a result by hand; where a policy goes wrong, and kinds of images."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
-from jetsel.calibrate.judge.findings import ClassFinding
-from jetsel.calibrate.judge.results import Judge, class_findings, find_differing
+from jetsel.calibrate.fit.chain import Lift, Reading
+from jetsel.calibrate.judge.findings import ClassFinding, FittedChain, ImageKind
+from jetsel.calibrate.judge.metrics import share_interval, undominated
+from jetsel.calibrate.judge.results import Judge, class_findings, describe_image_kinds, find_differing
+from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay
 from tests.unit.calibrate.recorded import COSTS_MS, ENERGIES, of_two_classes
@@ -141,3 +144,74 @@ def test_images_on_which_policies_differ_carry_the_answer_of_each_that_chooses()
     guess = found.images[1].guesses["m"]
     assert (found.images[1].label, guess.label) == ("dog", "fox")
     assert guess.probability == pytest.approx(np.exp(1.5) / (np.exp(1.5) + 2))  # logit 3, temperature 2
+
+
+@pytest.mark.parametrize(
+    ("right", "photographs", "low", "high"),
+    [  # Newcombe 1998, Two-sided confidence intervals for the single proportion, table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+        (29, 29, 0.8830, 1.0),  # 1 less the interval of none of 29: z^2 / (29 + z^2) = 0.1170
+    ],
+)
+def test_wilson_s_interval_by_the_book(right: int, photographs: int, low: float, high: float) -> None:
+    found = share_interval(np.arange(photographs) < right)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_photographs_that_are_there_twice_count_once() -> None:
+    once = np.arange(100) < 60
+    twice, groups = np.repeat(once, 2), np.repeat(np.arange(100), 2)
+    grouped, alone = share_interval(twice, groups), share_interval(once)
+    assert (grouped.low, grouped.high) == pytest.approx((alone.low, alone.high))
+    apart = share_interval(twice)
+    assert grouped.high - grouped.low > 1.3 * (apart.high - apart.low)
+
+
+def test_only_what_nothing_beats_is_on_the_front() -> None:
+    slow, good, fast = (4.0, 60.0, "slow"), (2.0, 63.0, "good"), (1.0, 50.0, "fast")
+    assert undominated([slow, good, fast, (2.0, 62.0, "worse")]) == [fast, good]
+
+
+IMAGES = 200
+DRAW = np.random.default_rng(1)
+FEATURES = ("avg_perceived_brightness", "contrast", "hue1")
+
+
+def recorded(dark: np.ndarray) -> Recording:
+    features = DRAW.random((IMAGES, 3)).astype(np.float32)
+    features[:, 0] = np.where(dark, 20, 120) + 10 * features[:, 0]
+    logits = np.zeros((2, IMAGES, 3), np.float32)
+    return Recording(
+        ("m", "m-night"), logits, np.zeros(IMAGES, int), features, {"m": 1.0, "m-night": 1.0}, feature_names=FEATURES
+    )
+
+
+def begins_with(night: np.ndarray) -> PolicyReplay:
+    ran = np.stack([~night, night], axis=1)
+    nothing = np.zeros(IMAGES, bool)
+    return PolicyReplay(np.zeros(IMAGES, int), nothing, np.ones(IMAGES), ran, nothing, 0.1, FEATURES)
+
+
+def test_each_models_images_are_described_by_the_feature_that_tells_them_best() -> None:
+    dark = np.arange(IMAGES) % 4 == 0
+    assert describe_image_kinds(recorded(dark), begins_with(dark)) == [
+        ImageKind("m", 0.75, "bright"),
+        ImageKind("m-night", 0.25, "dark"),
+    ]
+
+
+@pytest.mark.parametrize("night", [np.arange(IMAGES) % 2 == 0, np.zeros(IMAGES, bool), np.arange(IMAGES) < 2])
+def test_images_that_no_feature_tells_and_all_and_few_are_no_kind(night: np.ndarray) -> None:
+    assert describe_image_kinds(recorded(np.arange(IMAGES) % 4 == 0), begins_with(night)) == []
+
+
+def test_the_report_says_which_kinds_were_found() -> None:
+    lift = Lift(Reading(("noise",), 101), 4.8, 0.3, adds=True)
+    chain = FittedChain(lift, True, 0.2, kinds=[ImageKind("m-night", 0.12, "dark")])
+    assert premodel_in_words(chain).endswith(
+        " 12 % of the images are dark: these go to m-night first. The other 88 % go to other models first; no single "
+        "feature describes them."
+    )
