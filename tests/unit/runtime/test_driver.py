@@ -1,4 +1,4 @@
-"""The driver: what it runs, what it batches, and what it does about time; and what it makes of logits."""
+"""The driver: what it runs, what it batches, what it does about time and learns of it; and what it makes of logits."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
 from jetsel.runtime.model_queue import predict
+from jetsel.runtime.model_times import FORGET_S, Estimate
 from tests.unit.runtime.driving import (
     CASCADE,
     Clock,
@@ -164,3 +165,36 @@ def test_a_temperature_divides_the_logits_which_stay_as_they_are(
     np.testing.assert_allclose(seen.probabilities, probabilities, rtol=1e-6)
     assert (seen.confidence, seen.label) == (pytest.approx(probabilities[2]), 2)
     assert logits.tolist() == before.tolist()
+
+
+def test_before_anything_was_seen_it_is_what_is_known() -> None:
+    assert Estimate().mean_and_sd_ms(0.0) is None
+    assert Estimate().mean_and_sd_ms(5.0, (10.0, 2.0)) == (10.0, 2.0)
+
+
+def test_what_is_seen_often_decides() -> None:
+    estimate = Estimate()
+    for number in range(100):
+        estimate.add(50.0 + number % 2, number * 0.01)
+    mean_ms, deviation_ms = estimate.mean_and_sd_ms(1.0, (10.0, 2.0)) or (0.0, 0.0)
+    assert mean_ms == pytest.approx(50.5, abs=1.5)
+    assert 0.3 < deviation_ms < 1.5
+
+
+def test_one_that_became_slow_is_known_within_a_few_and_tried_again_later() -> None:
+    estimate = Estimate()
+    for number in range(50):
+        estimate.add(10.0, number * 0.1)
+    for number in range(10):
+        estimate.add(200.0, 5.0 + number * 0.1)
+    slow_ms, _ = estimate.mean_and_sd_ms(6.0, (10.0, 1.0)) or (0.0, 0.0)
+    later_ms, _ = estimate.mean_and_sd_ms(6.0 + 8 * FORGET_S, (10.0, 1.0)) or (0.0, 0.0)
+    assert slow_ms > 100
+    assert later_ms < 15
+
+
+def test_one_time_alone_is_no_certainty_where_something_was_known() -> None:
+    estimate = Estimate()
+    estimate.add(100.0, 0.0)
+    mean_ms, _ = estimate.mean_and_sd_ms(0.0, (10.0, 1.0)) or (0.0, 0.0)
+    assert 80 < mean_ms < 100
