@@ -1,4 +1,4 @@
-"""Under the Python of each board the host loads models and answers, with ONNX Runtime and that board's TensorRT."""
+"""Under the Python of each board the host loads models and answers, and refuses what cannot be met."""
 
 import os
 import shutil

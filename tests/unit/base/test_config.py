@@ -1,4 +1,4 @@
-"""The configuration: its defaults, what each mistake is told in one line, and that what is printed reads back."""
+"""The configuration: where it is read, what each mistake is told in one line, and that what is printed reads back."""
 
 import re
 from pathlib import Path

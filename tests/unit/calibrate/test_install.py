@@ -1,4 +1,4 @@
-"""What `jetsel calibrate` keeps of the board, and the meter that a configuration asks for."""
+"""What `jetsel calibrate` keeps of the board, its meter, and a shipped calibration fitted to this machine."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One family as it is served: its calibration, what decides by default, and which policy decides about a request."""
+"""One family as it is served: its calibration, which policy decides about a request, and what it promises."""
 
 from dataclasses import replace
 from pathlib import Path

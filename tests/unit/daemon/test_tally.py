@@ -1,4 +1,4 @@
-"""What is counted, by outcome; how reloads ended; and where the time of answers went."""
+"""What is counted, by outcome; where the time of answers went; and what answers take by the calibration."""
 
 from pathlib import Path
 from types import SimpleNamespace

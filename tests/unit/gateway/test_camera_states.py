@@ -1,4 +1,4 @@
-"""The file of the cameras' states: written whole and bounded, and what is wrong in it costs itself alone."""
+"""The files of cameras that the gateway reads, and what /metrics makes of one status."""
 
 import json
 import os

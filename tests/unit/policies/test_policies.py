@@ -1,4 +1,4 @@
-"""Each policy as a generator, fed by hand."""
+"""Each policy as a generator, fed by hand, with and without a promise of its errors."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""The policy of requirements: which path it takes for what is asked, and what it says where there is none."""
+"""The policy of requirements: which path it takes for what is asked; and the policies of a family beside an edge."""
 
 import math
 from dataclasses import replace

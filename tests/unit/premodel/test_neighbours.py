@@ -1,4 +1,4 @@
-"""Nearest neighbours by hand, and against a search of everything in float64."""
+"""Nearest neighbours against a search of everything; cascades, judged by replay; the chain and its paths."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""One frame is kept, the newest; a source that goes away is opened again after growing pauses."""
+"""One frame is kept, the newest, of a source that may go away; and the newest picture of a folder."""
 
 from __future__ import annotations
 
