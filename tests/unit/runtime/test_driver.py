@@ -134,12 +134,6 @@ def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clo
     assert isinstance(finish(driver, request_run(Single("m"), clock.now_s + 0.2)), Decision)
 
 
-def test_the_floor_is_the_cheapest_first_step(driver: Driver, clock: Clock) -> None:
-    have_run(driver.queues["s"], [1.0, 2.0, 3.0], clock.now_s)
-    assert driver.least_times_ms(CASCADE) == (2.0, 0.0)
-    assert driver.least_times_ms(Single("l")) == (0.0, 0.0), "nothing measured yet"
-
-
 def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     outcome = finish(driver, request_run(Duplicated(("s", "m"), "all")))
     assert isinstance(outcome, Decision)

@@ -1,6 +1,5 @@
 """Folders, CSVs and label maps: which images are found, what they mean, and which names no family knows."""
 
-import os
 import shutil
 import unicodedata
 from pathlib import Path
@@ -52,15 +51,6 @@ def test_what_cannot_be_used_is_listed_with_its_reason(tmp_path: Path) -> None:
         "hidden": 1,
         "made by a system": 1,
     }
-
-
-def test_a_name_that_is_not_utf_8_is_listed(tmp_path: Path) -> None:
-    touch(tmp_path, "n1/a.jpg")
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/n1/\xff.jpg")).touch()
-    found = find_images(tmp_path, LABELS, None, True)
-    assert seen(found) == [("n1/a.jpg", 0, "n1")]
-    assert [s.reason for s in found.skipped] == ["unreadable: its name is not UTF-8; rename it"]
-    str(found.skipped[0].path).encode()
 
 
 def test_a_label_map_gives_folders_of_other_names_their_classes(tmp_path: Path) -> None:
