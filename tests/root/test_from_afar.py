@@ -13,7 +13,7 @@ import pytest
 import jetsel
 from jetsel.base.errors import JetselError
 from tests.system.daemons import Daemon, drawn, serving
-from tests.system.gateway.servers import running
+from tests.system.gateway.gateways import running
 from tests.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "remote-access.md"

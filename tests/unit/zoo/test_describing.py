@@ -252,8 +252,3 @@ def test_the_share_that_is_cropped_follows_the_size() -> None:
     assert [px for _, px in sides] == [256, 274, 4096, 256, 274, 4096]
     assert convention_spec("keras", 224, 192).resize_px is None
     assert convention_spec("torchvision", 320, 240).resize_px == 365
-
-
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    with pytest.raises(ManifestError, match=r"no convention torchvison \(did you mean torchvision\?\): use one of "):
-        convention_spec("torchvison", 224, 224)

@@ -12,13 +12,10 @@ from jetsel.calibrate.judge.findings import ClassFinding, FittedChain, ImageKind
 from jetsel.calibrate.judge.metrics import share_interval, undominated
 from jetsel.calibrate.judge.results import Judge, class_findings, describe_image_kinds, find_differing
 from jetsel.calibrate.judge.words import (
-    change,
     clean,
-    percent,
     premodel_in_words,
     promises_in_words,
     short,
-    signed,
     significant,
 )
 from jetsel.calibrate.record.recording import Recording
@@ -243,12 +240,6 @@ def test_the_report_says_which_kinds_were_found() -> None:
 )
 def test_three_digits_are_significant(value: float | None, text: str) -> None:
     assert significant(value) == text
-
-
-def test_shares_points_and_ratios() -> None:
-    assert percent(0.6213) == "62.1"
-    assert [signed(1.24), signed(-0.3), signed(-0.01)] == ["+1.2", "\u22120.3", "0.0"]
-    assert [change(0.64), change(1.3), change(1.0)] == ["\u221236\u00a0%", "+30\u00a0%", "0\u00a0%"]
 
 
 def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -> None:
