@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from jetsel.base.host_settings import HostSettings
+from tests.contract.conftest import models  # noqa: F401  # a fixture
 from tests.contract.opening import MAX_BATCH, Subject
 from tests.contract.test_engines import *  # noqa: F403  # its tests are ours
 

@@ -1,10 +1,12 @@
 """Every backend of the table in turn; TensorRT by doubles of each generation of its interface."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from jetsel.base.host_settings import HostSettings
 from jetsel.engines import BACKENDS
-from tests.contract.opening import MAX_BATCH, Subject
+from tests.contract.opening import MAX_BATCH, Models, Subject
 from tests.doubles.interpreter import GENERATIONS, make_interpreter
 
 DOUBLED = "tensorrt-"
@@ -22,3 +24,11 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         "tensorrt",
         HostSettings(engines=str(folder / "engines"), interpreter=str(python), precision="fp32", max_batch=MAX_BATCH),
     )
+
+
+@pytest.fixture(scope="module")
+def models(subject: Subject) -> Iterator[Models]:
+    """What the models of one subject share: an engine host, if they have one."""
+    made = Models(subject)
+    yield made
+    made.close()

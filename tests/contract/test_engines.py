@@ -22,14 +22,6 @@ WEIGHTS = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.floa
 Open = Callable[..., Engine]
 
 
-@pytest.fixture(scope="module")
-def models(subject: Subject) -> Iterator[Models]:
-    """What the models of one subject share: an engine host, where they have one."""
-    made = Models(subject)
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def open_model(models: Models) -> Iterator[Open]:
     """Open models that are closed with the test."""

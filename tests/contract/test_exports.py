@@ -1,7 +1,6 @@
 """Every kind of export that is put right when it is added, on every backend: the same copy, the same logits."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +11,12 @@ from jetsel.image import InputSpec
 from jetsel.image.model_input import model_input
 from jetsel.image.pixels import Photograph
 from jetsel.zoo.classifier import classifier_of
-from tests.contract.opening import Models, Subject
+from tests.contract.opening import Models
 from tests.unit.zoo.exports import HEIGHT_PX, SERVED, WIDTH_PX, expected
 
 KINDS = """channels last; half precision; double precision; levels, channels last, turned first; levels, quantised;
     grey; a softmax in 8 bits; (n, 1, 1, C); a sigmoid over one number; with an embedding"""
 IMAGES = np.random.default_rng(2).integers(0, 256, (2, HEIGHT_PX, WIDTH_PX, 3), np.uint8)
-
-
-@pytest.fixture(scope="module")
-def models(subject: Subject) -> Iterator[Models]:
-    """What the models of one subject share."""
-    made = Models(subject)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("kind", [" ".join(kind.split()) for kind in KINDS.split(";")])

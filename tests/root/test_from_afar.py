@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import jetsel
 from jetsel.base.errors import JetselError
 from tests.system.daemons import Daemon, drawn, serving
+from tests.system.gateway.gateways import running
 from tests.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "remote-access.md"
@@ -30,16 +30,6 @@ def blocks(language: str) -> list[str]:
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     with serving(tmp_path) as daemon:
         yield daemon
-
-
-@contextmanager
-def running(*command: object, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    words = [*map(str, command)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=env) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
 
 
 def answers(endpoint: str) -> bool:
@@ -67,11 +57,11 @@ def test_ssh_forwards_a_socket_and_keeps_the_user(daemon: Daemon, tmp_path: Path
     forward, ask = blocks("sh")[:2]
     forward = forward.replace("ssh ", f"exec ssh -F {asked} ", 1).replace(SOCKET, str(daemon.path))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    shell = {**os.environ, "HOME": str(tmp_path), "PATH": path}
+    shell = {"HOME": str(tmp_path), "PATH": path}
     endpoint = f"ipc://{tmp_path}/board.sock"
-    with running("sh", "-c", forward, env=shell):
+    with running("sh", "-c", forward, folder=tmp_path, **shell):
         until(lambda: answers(endpoint))
-        subprocess.run(["sh", "-c", ask], env=shell, check=True)
+        subprocess.run(["sh", "-c", ask], env={**os.environ, **shell}, check=True)
         with jetsel.Client(endpoint) as client:
             assert client.classify(drawn(0, 600, 800)).label
             assert client.reload().changed == [], "by root, as whom ssh logged in"

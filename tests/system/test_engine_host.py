@@ -1,7 +1,6 @@
 """An engine host that ends, hangs, does not start or dies: it is replaced, and no answer is wrong."""
 
 import errno
-import hashlib
 import logging
 import os
 import signal
@@ -23,14 +22,14 @@ from jetsel.base.weights import Weights
 from jetsel.engines.base import EngineFailedError
 from jetsel.engines.hosted import HostedBackend, HostedEngine
 from jetsel.engines.hosting.residents import RULES, Rules
-from tests.contract.tiny import HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
+from tests.contract.opening import weights_of
+from tests.contract.tiny import CLASSES, HEIGHT_PX, PIXELS, WIDTH_PX, matrix_model
 from tests.processes import children_with, ended
 from tests.system import hosts
 from tests.system.hosts import interpreter_after
 from tests.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
-CLASSES = 4
 MATRIX = np.random.default_rng(0).normal(size=(PIXELS, CLASSES)).astype(np.float32)
 
 Make = Callable[..., HostedBackend]
@@ -39,8 +38,7 @@ Make = Callable[..., HostedBackend]
 def tiny(folder: Path, name: str = "tiny", matrix: NDArray[np.float32] = MATRIX) -> Weights:
     path = folder / f"{name}.onnx"
     path.write_bytes(matrix_model(matrix))
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Weights(name, path, digest, HEIGHT_PX, WIDTH_PX, matrix.shape[1])
+    return weights_of(path)
 
 
 def load(backend: HostedBackend, weights: Weights) -> HostedEngine:

@@ -1,6 +1,7 @@
-"""Kills at any moment, reloads under load and a short soak: nothing is lost, left behind or counted wrongly."""
+"""Kills at any moment, of recordings too, reloads under load and a short soak: nothing is lost or counted wrongly."""
 
 import os
+import shutil
 import signal
 import threading
 from collections import Counter
@@ -12,10 +13,14 @@ import pytest
 
 import jetsel
 from jetsel.base.errors import JetselError
+from jetsel.calibrate.record import database
+from jetsel.calibrate.record.recorder import loaded_models, record
+from jetsel.calibrate.record.workers import Observer
 from tests.faults.soak import soak
 from tests.faults.upsets import UPSETS, Disk
 from tests.processes import family_of, held
 from tests.system.daemons import Connect, Daemon, Start, drawn, encoded, wait_until_ready
+from tests.unit.calibrate.record.making import LABELS, TEN_TIMED, content, family, found, put, run
 from tests.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
@@ -133,3 +138,50 @@ def test_no_valid_request_fails_whatever_lies_on_the_disk_at_a_reload(
     assert set(ended) == {"ok"}
     until(lambda: held(pid).descriptors <= before.descriptors)
     assert daemon.stop() == 0, daemon.log.read_text()
+
+
+KILLS = 8
+PHOTOGRAPHS = 60
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    """Sixty photographs, a duplicate, a contradiction and two files that cannot be read."""
+    folder = put(tmp_path / "photos", PHOTOGRAPHS, width=320)
+    first, second, third = (folder / LABELS.wnids[number] for number in range(3))
+    shutil.copy(first / "000.jpg", first / "twice.jpg")
+    shutil.copy(first / "003.jpg", second / "otherwise.jpg")
+    (third / "text.jpg").write_text("no picture")
+    (third / "cut.jpg").write_bytes((third / "002.jpg").read_bytes()[:-100])
+    return folder
+
+
+@pytest.mark.slow
+def test_killed_recordings_end_as_one_that_was_not(
+    photographs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A transaction takes a second, and this recording hardly lasts one: here it takes 10 ms, so that moments fall
+    # between transactions and inside them.
+    monkeypatch.setattr(database, "COMMIT_EVERY_S", 0.01)
+    path, left = tmp_path / "recording.db", list[Path]()
+
+    def leave(*_: object) -> None:
+        folder = tmp_path / f"{len(left)}"
+        folder.mkdir()
+        for file in tmp_path.glob(f"{path.name}*"):
+            shutil.copy(file, folder)
+        left.append(folder / path.name)
+
+    both = family("xs", "s")
+    with loaded_models(both) as engines:
+        record(path, both, engines, found(photographs), TEN_TIMED, Observer(leave))
+        whole = content(path)
+        assert (len(whole["photographs"]), len(whole["predictions"]), len(whole["timed"])) == (59, 118, 20)
+        assert len(whole["skipped"]) == 5
+        resumed = []
+        for killed in left[:: len(left) // KILLS]:
+            done = run(killed, both, engines, found(photographs), TEN_TIMED)
+            assert done.finished
+            assert content(killed) == whole
+            resumed.append(done.due)
+    assert any(0 < recorded < 59 for recorded in resumed), "some were killed while photographs were recorded"

@@ -1,14 +1,17 @@
-"""pyproject.toml agrees with the pinned versions, and the wheel holds every file of the package."""
+"""pyproject.toml agrees with the pinned versions, the wheel is whole, and the agent's installation small."""
 
 import re
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import msgspec
 import pytest
 from packaging.requirements import Requirement
+
+import jetsel
 
 ROOT = Path(__file__).parents[2]
 PROJECT = msgspec.toml.decode((ROOT / "pyproject.toml").read_bytes())["project"]
@@ -72,3 +75,35 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
     units = {f"jetsel/systemd_units/{path.as_posix()}" for path in systemd if path.parts[0] != "deb"}
     assert {"jetsel/systemd_units/jetsel.service", "jetsel/systemd_units/user/jetsel.service"} < units
     assert packed == {path.relative_to(ROOT).as_posix() for path in files} | boards | units
+
+
+MOST_MB = 10.0
+
+
+def brought(extra: str) -> set[str]:
+    """The distributions that `pip install jetsel[extra]` installs; "" for those of jetsel alone."""
+    found: set[str] = set()
+    waiting = [("jetsel", extra)]
+    while waiting:
+        name, wanted = waiting.pop()
+        for line in distribution(name).requires or ():
+            needed = Requirement(line)
+            is_wanted = needed.marker is None or needed.marker.evaluate({"extra": wanted})
+            if is_wanted and needed.name.lower() not in found:
+                found.add(needed.name.lower())
+                waiting += [(needed.name, extra) for extra in ("", *needed.extras)]
+    return found
+
+
+def size_bytes(name: str) -> int:
+    files = [Path(str(path.locate())) for path in distribution(name).files or ()]
+    return sum(path.stat().st_size for path in files if path.is_file())
+
+
+def test_the_agent_brings_at_most_10_mb_and_nothing_of_the_managers() -> None:
+    new = brought("agent") - brought("")
+    assert "pynacl" in new
+    assert new.isdisjoint({"duckdb", "scipy", "fsspec", "s3fs", "aiobotocore"})
+    ours = sum(path.stat().st_size for path in (Path(jetsel.__file__).parent / "addons/fleet").rglob("*.py"))
+    total_mb = (sum(map(size_bytes, new)) + ours) / 1e6
+    assert total_mb < MOST_MB, f"{total_mb:.1f} MB: {', '.join(sorted(new))}"

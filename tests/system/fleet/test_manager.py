@@ -13,9 +13,8 @@ from jetsel.addons.fleet.signing import read_key
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, Trial
 from tests.system.command import jetsel
-from tests.unit.addons.fleet.managed import repository, told, upload
 from tests.unit.addons.fleet.object_store import bucket
-from tests.unit.addons.fleet.published import Pair, pair
+from tests.unit.addons.fleet.published import Pair, pair, repository, told, upload
 from tests.unit.daemon.families import put_family
 
 pytestmark = pytest.mark.slow

@@ -140,7 +140,8 @@ def test_with_a_token_file_only_who_bears_it_is_answered(
     shared_daemon: Daemon, open_gateway: Open, jpeg: bytes, tmp_path: Path
 ) -> None:
     gateway = open_gateway(shared_daemon.endpoint, "--token-file", str(token_file(tmp_path)))
-    for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": SECRET}):
+    for wrong in ("", "Bearer wrong", SECRET, f"Basic {SECRET}", f"Bearer {SECRET}x", None):
+        header = {} if wrong is None else {"Authorization": wrong}
         status, found, told = gateway.ask("POST", "/classify", jpeg, JPEG | header)
         assert (status, found["code"], told["www-authenticate"]) == (401, "not-allowed", "Bearer")
     assert gateway.ask("GET", "/", headers={"Authorization": f"bearer {SECRET}"})[0] == 200

@@ -22,8 +22,7 @@ from tests.processes import port_of
 from tests.system.boards import Board
 from tests.system.daemons import Daemon, drawn, serving
 from tests.system.gateway.conftest import Open
-from tests.system.gateway.gateways import Gateway, token_file
-from tests.system.gateway.servers import DOCS, adapted, blocks, running
+from tests.system.gateway.gateways import DOCS, Gateway, adapted, blocks, running, token_file
 from tests.unit.daemon.families import calibrate, put_family
 from tests.unit.power.machines import put
 from tests.waiting import until

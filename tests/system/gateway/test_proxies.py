@@ -18,8 +18,7 @@ import pytest
 import jetsel
 from tests.system.daemons import Daemon, encoded
 from tests.system.gateway.conftest import Open
-from tests.system.gateway.gateways import Gateway
-from tests.system.gateway.servers import adapted, blocks, running
+from tests.system.gateway.gateways import Gateway, adapted, blocks, running
 from tests.waiting import until
 
 pytestmark = [

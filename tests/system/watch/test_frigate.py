@@ -13,8 +13,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 import jetsel
 from tests.processes import ended
 from tests.system.daemons import Daemon, drawn
-from tests.system.watch.brokers import Mosquitto
-from tests.system.watch.conftest import Broker, Open
+from tests.system.watch.conftest import Broker, Mosquitto, Open
 from tests.system.watch.frigate_server import PASSWORD, USER, FrigateObject, FrigateServer
 from tests.system.watch.watchers import Watcher
 from tests.waiting import until

@@ -69,9 +69,9 @@ def test_what_was_put_right_is_printed(own: Path, tmp_path: Path, labels: Path) 
 
 def test_a_folder_that_describes_its_model_needs_no_option(own: Path, onnx: Path, tmp_path: Path) -> None:
     folder = tmp_path / "My Drinks"
-    folder.mkdir()
-    onnx.rename(folder / "model.onnx")
-    (folder / "config.json").write_text('{"id2label": {"0": "tea", "1": "coffee", "2": "milk"}}')
+    (folder / "onnx").mkdir(parents=True)
+    onnx.rename(folder / "onnx" / "model.onnx")
+    (folder / "config.json").write_text('{"id2label": {"1": "coffee", "0": "tea", "2": "milk"}, "model_type": "vit"}')
     prepared = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"height": 3, "width": 4}, "resample": 3}
     (folder / "preprocessor_config.json").write_text(json.dumps(prepared))
     said = run("add", folder)
@@ -81,7 +81,10 @@ def test_a_folder_that_describes_its_model_needs_no_option(own: Path, onnx: Path
         "my-drinks",
         "added from My Drinks",
     )
-    assert (manifest.input.resize, manifest.input.interpolation) == ("stretch", "antialiased-bicubic")
+    assert scan([own]).families["my-drinks"].labels.names == ("tea", "coffee", "milk")
+    spec = manifest.input
+    assert (spec.resize, spec.crop, spec.interpolation) == ("stretch", "none", "antialiased-bicubic")
+    assert (spec.channels, spec.mean, spec.std) == ("rgb", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
     assert manifest.preprocessing == Preprocessing(source="preprocessor_config.json")
     assert "preprocessor_config.json: resize stretch" in said.replace("interpolation antialiased-bicubic; ", "")
     assert "config.json: labels 3 classes" in said

@@ -1,4 +1,4 @@
-"""What commands print: answers, the daemon's state, tables, and the page of `jetsel top`."""
+"""What commands print: answers, the daemon's state, tables, `jetsel top`'s page, and the end of `jetsel calibrate`."""
 
 import re
 from collections.abc import Callable
@@ -11,15 +11,17 @@ from rich.console import Console
 
 from jetsel import wire
 from jetsel.base.errors import BusyError
-from jetsel.calibrate.judge.findings import Interval, PromiseCheck
+from jetsel.calibrate.judge.findings import Findings, Interval, PromiseCheck
 from jetsel.cli import answers
 from jetsel.cli.answers import Outcome, as_plain, print_table
+from jetsel.cli.calibrate import outcome_lines
 from jetsel.cli.status import page
 from jetsel.cli.status_text import details, family_lines, fault_lines, headline, load_lines, power_lines
 from jetsel.cli.terminal import console, promises_table
 from jetsel.wire.counts import AnswerCounts, Histogram
 from jetsel.wire.power import BudgetStatus, DroppedRail, EstimatesJudged, PowerStatus
 from jetsel.wire.status import HostStatus, PromiseStatus, ReloadStatus
+from tests.unit.calibrate.report import sample
 from tests.unit.client.peer import BOUNDS_MS, UNMEASURED, Seen, answer, status
 from tests.unit.hollow import hollow
 
@@ -207,3 +209,60 @@ def test_another_daemon_is_counted_since_its_start() -> None:
     restarted = replace(FIRST, instance="another", uptime_s=4.0, requests={"ok": 2})
     for before in (None, FIRST):
         assert "rate: 0.5 requests/s since the start: 0.5 ok" in shown(before, restarted)
+
+
+OUTCOME = {"installed": None, "daemon": None, "report": None, "is_served": False}
+
+
+def outcome_printed(findings: Findings, columns: int) -> list[str]:
+    """The lines on a terminal of this width."""
+    out = Console(width=columns, highlight=False, markup=False)
+    with out.capture() as captured:
+        for line in outcome_lines(findings, OUTCOME):
+            out.print(line, soft_wrap=isinstance(line, str))
+    return captured.get().splitlines()
+
+
+def test_without_the_page_the_report_is_printed_and_the_extra_is_named() -> None:
+    lines = outcome_printed(sample.findings(), 100)
+    text = "\n".join(lines)
+    for said in (
+        "cascade (in use now)",
+        "oracle",
+        "by 101 neighbours in 2 features",
+        "cascade answers 41 % of the images",
+    ):
+        assert said in text
+    assert "pip install 'jetsel[calibrate]'" in lines[-1]
+
+
+def test_the_table_of_twelve_models_fits_fifteen_lines_of_a_hundred_columns() -> None:
+    lines = outcome_printed(sample.of_twelve_models(), 100)
+    end = next(place for place, line in enumerate(lines) if line.startswith("The premodel"))
+    assert end <= 15
+    assert max(map(len, lines[:end])) <= 100
+    names = [line.split()[0] for line in lines[3 : end - 1]]
+    assert names[:3] == ["cascade", "the", "chain"]
+    assert {"single:lite11-420-int8", "oracle"} <= set(names)
+    assert "single:lite4-280-int8" not in names, "faster ones are more accurate"
+    assert lines[end - 1].startswith("not shown: 5 single models")
+
+
+@pytest.mark.parametrize(
+    ("changes", "done", "said"),
+    [
+        ({}, {"installed": 3, "is_served": True}, "installed as number 3: chain answers by default now, in place of"),
+        ({"rival": "chain"}, {"installed": 3, "is_served": True}, "installed as number 3: chain goes on answering"),
+        ({}, {"installed": 3}, "installed as number 3: its default policy is chain;"),  # another daemon, or none
+        ({}, {}, "nothing was installed: single:xl remains in use; --force installs chain"),
+        ({"rival": "chain"}, {}, "nothing was installed: chain remains in use; --policy NAME installs another"),
+        ({"is_allowed": False}, {}, "nothing was installed: no policy is within the limits"),
+    ],
+)
+def test_one_sentence_names_what_is_installed_and_what_that_changes(
+    changes: dict[str, Any], done: dict[str, object], said: str
+) -> None:
+    allowed = changes.pop("is_allowed", True)
+    findings = replace(sample.findings(), is_allowed=allowed)
+    findings = sample.with_facts(findings, default_policy="chain", **changes)
+    assert any(str(line).startswith(said) for line in outcome_lines(findings, OUTCOME | done))

@@ -10,7 +10,7 @@ from jetsel.base.errors import ConfigError
 from jetsel.power import finding
 from jetsel.power.finding import FoundRails, recognise_board
 from tests.data.sysfs_trees import BOARDS, tree
-from tests.unit.power.trees import ALWAYS_EIO, Channel, copied, hwmon, moving, replace, zone
+from tests.unit.power.machines import ALWAYS_EIO, Channel, copied, hwmon, moving, replace, zone
 
 TX2 = "VDD_SYS_GPU VDD_SYS_SOC VDD_4V0_WIFI VDD_IN VDD_SYS_CPU VDD_SYS_DDR"
 CARRIER = "VDD_MUX VDD_5V0_IO_SYS VDD_3V3_SYS VDD_3V3_IO_SLP VDD_1V8_IO VDD_3V3_SYS_M2"

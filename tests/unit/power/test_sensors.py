@@ -10,7 +10,7 @@ import pytest
 from jetsel.power.sensors import ina3221, monitor, rapl
 from jetsel.power.sensors.rail import RailError, RailReading
 from tests.data.sysfs_trees import tree
-from tests.unit.power.trees import ALWAYS_EIO, Channel, hwmon, iio, moving, replace, zone
+from tests.unit.power.machines import ALWAYS_EIO, Channel, hwmon, iio, moving, replace, zone
 
 IN = Channel("VDD_IN", 5000, 800, 5000)
 SOC = Channel("VDD_SOC", 5000, 200, 5000)

@@ -1,4 +1,4 @@
-"""The driver: what it runs, what it batches, and what it does about time; and what it makes of logits."""
+"""The driver: what it runs, what it batches, what it does about time and learns of it; and what it makes of logits."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from jetsel.policies import Decision
 from jetsel.policies.single import Single
 from jetsel.runtime import Driver
 from jetsel.runtime.model_queue import predict
+from jetsel.runtime.model_times import FORGET_S, Estimate
 from tests.unit.runtime.driving import (
     CASCADE,
     Clock,
@@ -133,12 +134,6 @@ def test_a_run_is_refused_by_how_slow_the_model_sometimes_is(driver: Driver, clo
     assert isinstance(finish(driver, request_run(Single("m"), clock.now_s + 0.2)), Decision)
 
 
-def test_the_floor_is_the_cheapest_first_step(driver: Driver, clock: Clock) -> None:
-    have_run(driver.queues["s"], [1.0, 2.0, 3.0], clock.now_s)
-    assert driver.least_times_ms(CASCADE) == (2.0, 0.0)
-    assert driver.least_times_ms(Single("l")) == (0.0, 0.0), "nothing measured yet"
-
-
 def test_all_of_several_models_are_waited_for(driver: Driver) -> None:
     outcome = finish(driver, request_run(Duplicated(("s", "m"), "all")))
     assert isinstance(outcome, Decision)
@@ -164,3 +159,36 @@ def test_a_temperature_divides_the_logits_which_stay_as_they_are(
     np.testing.assert_allclose(seen.probabilities, probabilities, rtol=1e-6)
     assert (seen.confidence, seen.label) == (pytest.approx(probabilities[2]), 2)
     assert logits.tolist() == before.tolist()
+
+
+def test_before_anything_was_seen_it_is_what_is_known() -> None:
+    assert Estimate().mean_and_sd_ms(0.0) is None
+    assert Estimate().mean_and_sd_ms(5.0, (10.0, 2.0)) == (10.0, 2.0)
+
+
+def test_what_is_seen_often_decides() -> None:
+    estimate = Estimate()
+    for number in range(100):
+        estimate.add(50.0 + number % 2, number * 0.01)
+    mean_ms, deviation_ms = estimate.mean_and_sd_ms(1.0, (10.0, 2.0)) or (0.0, 0.0)
+    assert mean_ms == pytest.approx(50.5, abs=1.5)
+    assert 0.3 < deviation_ms < 1.5
+
+
+def test_one_that_became_slow_is_known_within_a_few_and_tried_again_later() -> None:
+    estimate = Estimate()
+    for number in range(50):
+        estimate.add(10.0, number * 0.1)
+    for number in range(10):
+        estimate.add(200.0, 5.0 + number * 0.1)
+    slow_ms, _ = estimate.mean_and_sd_ms(6.0, (10.0, 1.0)) or (0.0, 0.0)
+    later_ms, _ = estimate.mean_and_sd_ms(6.0 + 8 * FORGET_S, (10.0, 1.0)) or (0.0, 0.0)
+    assert slow_ms > 100
+    assert later_ms < 15
+
+
+def test_one_time_alone_is_no_certainty_where_something_was_known() -> None:
+    estimate = Estimate()
+    estimate.add(100.0, 0.0)
+    mean_ms, _ = estimate.mean_and_sd_ms(0.0, (10.0, 1.0)) or (0.0, 0.0)
+    assert 80 < mean_ms < 100

@@ -103,6 +103,7 @@ def test_a_cascade_that_cannot_wait_answers_by_what_is_loaded(rig: Rig) -> None:
 
 def test_the_least_time_of_a_policy_has_the_load_beside_the_run(rig: Rig) -> None:
     assert rig.driver.least_times_ms(CASCADE) == (2.0, 0.0)
+    assert rig.driver.least_times_ms(Single("m")) == (0.0, 0.0), "nothing measured yet"
     assert rig.driver.least_times_ms(Single("l")) == pytest.approx((20.0, LOAD_S * 1e3))
     rig.loaded()
     assert rig.driver.least_times_ms(Single("l")) == (20.0, 0.0)

@@ -1,14 +1,17 @@
-"""What a model's metadata and the files beside it say is read, each value with its source, the first source first."""
+"""What a model's metadata, the files beside it and conventions say is read, each value with its source."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
 from jetsel.base.errors import ManifestError
-from jetsel.zoo.conventions import CONVENTIONS, with_size
+from jetsel.image import Photograph
+from jetsel.image.model_input import model_input
+from jetsel.zoo.conventions import CONVENTIONS, convention_spec, with_size
 from jetsel.zoo.describing import Description, SourceValues, describe, find_onnx
 from jetsel.zoo.onnx_model import read_file
 from tests.unit.zoo.networks import FLOAT, network
@@ -71,31 +74,8 @@ def spec(found: Description) -> dict[str, Any]:
     }
 
 
-def test_a_folder_of_hugging_face_needs_no_option(tmp_path: Path) -> None:
-    config = {"id2label": {"1": "dog", "0": "cat", "2": "red fox"}, "model_type": "vit", "num_channels": 3}
-    model(tmp_path / "onnx")
-    (tmp_path / "onnx" / "net.onnx").rename(tmp_path / "onnx" / "model.onnx")
-    for name, content in (("config.json", config), ("preprocessor_config.json", VIT)):
-        (tmp_path / name).write_text(json.dumps(content))
-    found = described(find_onnx(tmp_path))
-    assert names(found) == ("cat", "dog", "red fox")
-    assert found.prepared_by == "preprocessor_config.json"
-    assert spec(found) == {
-        "width_px": 192,
-        "height_px": 224,
-        "resize": "stretch",
-        "crop": "none",
-        "interpolation": "antialiased-bilinear",
-        "channels": "rgb",
-        "mean": (0.5, 0.5, 0.5),
-        "std": (0.5, 0.5, 0.5),
-    }
-    assert "config.json: labels 3 classes" in found.lines
-    assert any(line.startswith("preprocessor_config.json: ") and "mean 0.5 0.5 0.5" in line for line in found.lines)
-
-
 NUMBERS = (
-    ({"do_rescale": False}, {"mean": (0.5 / 255,) * 3}),
+    ({"do_rescale": False}, {"mean": (0.5 / 255,) * 3, "interpolation": "antialiased-bilinear"}),
     ({"rescale_factor": 1 / 127.5, "rescale_offset": True, **IMAGENET}, {"std": (0.1145, 0.112, 0.1125)}),
     ({"do_normalize": False}, {"mean": (0, 0, 0), "std": (1, 1, 1)}),
     ({"image_processor_type": "EfficientNetImageProcessor"}, {"std": (0.25,) * 3}),
@@ -241,3 +221,34 @@ def test_a_folder_holds_one_file_or_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ManifestError, match="this has none: name the file"):
         find_onnx(tmp_path / "empty")
+
+
+GREY = Photograph(np.full((300, 400, 3), (10, 100, 200), np.uint8), 400, 300)  # blue, green, red
+FIRST = {  # of the input's channels at that colour, as the frameworks' own functions compute them
+    "ultralytics": [200 / 255, 100 / 255, 10 / 255],
+    "torchvision": [(200 / 255 - 0.485) / 0.229, (100 / 255 - 0.456) / 0.224, (10 / 255 - 0.406) / 0.225],
+    "timm": [(200 / 255 - 0.485) / 0.229, (100 / 255 - 0.456) / 0.224, (10 / 255 - 0.406) / 0.225],
+    "keras": [10 - 103.939, 100 - 116.779, 200 - 123.68],
+    "keras-tf": [200 / 127.5 - 1, 100 / 127.5 - 1, 10 / 127.5 - 1],
+    "keras-torch": [(200 / 255 - 0.485) / 0.229, (100 / 255 - 0.456) / 0.224, (10 / 255 - 0.406) / 0.225],
+    "keras-levels": [200, 100, 10],
+    "teachable-machine": [200 / 127.5 - 1, 100 / 127.5 - 1, 10 / 127.5 - 1],
+    "paddle": [(200 / 255 - 0.485) / 0.229, (100 / 255 - 0.456) / 0.224, (10 / 255 - 0.406) / 0.225],
+    "opencv": [10 / 255, 100 / 255, 200 / 255],
+}
+
+
+def test_each_convention_gives_the_numbers_of_its_framework() -> None:
+    assert set(FIRST) == set(CONVENTIONS)
+    for name, expected in FIRST.items():
+        batch = model_input(GREY, convention_spec(name, 64, 64))
+        assert batch[0, :, 5, 5] == pytest.approx(expected, rel=1e-5, abs=1e-4), name
+
+
+def test_the_share_that_is_cropped_follows_the_size() -> None:
+    sides = [
+        (name, convention_spec(name, px, px).resize_px) for name in ("torchvision", "timm") for px in (224, 240, 4096)
+    ]
+    assert [px for _, px in sides] == [256, 274, 4096, 256, 274, 4096]
+    assert convention_spec("keras", 224, 192).resize_px is None
+    assert convention_spec("torchvision", 320, 240).resize_px == 365

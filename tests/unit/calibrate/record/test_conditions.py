@@ -7,34 +7,20 @@ import msgspec
 import numpy as np
 
 from jetsel.calibrate.record.conditions import Conditions, Fact, NoiseMonitor, gather
+from tests.unit.power.machines import CPUS, GPU, THERMAL, TX2, put
 
 PER_S = 100  # ticks, as on every Linux that we know
 
 
-def put(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
-
-
-TX2 = {
-    "proc/device-tree/model": "quill\0",
-    "var/lib/nvpmodel/status": "pmode:0003 fmode:fanNull\n",
-    "etc/nvpmodel.conf": "< POWER_MODEL ID=0 NAME=MAXN >\n< POWER_MODEL ID=3 NAME=MAXP_CORE_ARM >\n",
-    "sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq": "345600\n",
-    "sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq": "2035200\n",
-    "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "schedutil\n",
-    "sys/class/devfreq/17000000.gp10b/cur_freq": "1122000000\n",
-    "sys/class/devfreq/17000000.gp10b/max_freq": "1300500000\n",
+BOARD = TX2 | {
+    f"{GPU}/max_freq": "1300500000\n",
     "sys/class/devfreq/13e10000.host1x/cur_freq": "1\n",
     "sys/class/devfreq/13e10000.host1x/max_freq": "2\n",
 }
 
 
 def test_a_board_says_what_it_is(tmp_path: Path) -> None:
-    found = gather(put(tmp_path, TX2) / "sys")
+    found = gather(put(tmp_path, BOARD) / "sys")
     assert found.board == Fact("quill")
     assert found.power_mode == Fact("3 MAXP_CORE_ARM")
     assert found.cpu_clock == Fact("up to 2035 MHz, schedutil")
@@ -67,7 +53,7 @@ def test_others_work_and_stolen_time_are_noise_and_our_own_is_not(tmp_path: Path
 
 
 def test_low_clocks_and_heat_are_noise(tmp_path: Path) -> None:
-    zone = "sys/class/thermal/thermal_zone1"
+    zone = f"{THERMAL}/thermal_zone1"
     heat = {
         f"{zone}/type": "GPU-therm\n",
         f"{zone}/temp": "86500\n",
@@ -76,9 +62,9 @@ def test_low_clocks_and_heat_are_noise(tmp_path: Path) -> None:
         f"{zone}/trip_point_1_type": "passive\n",
         f"{zone}/trip_point_1_temp": "86000\n",
     }
-    watch = NoiseMonitor(put(tmp_path, TX2 | heat) / "sys")
+    watch = NoiseMonitor(put(tmp_path, BOARD | heat) / "sys")
     watch.look(gpu=True)
-    put(tmp_path, {"sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq": "2035200\n", f"{zone}/temp": "40000\n"})
+    put(tmp_path, {f"{CPUS}/cpufreq/policy0/scaling_cur_freq": "2035200\n", f"{zone}/temp": "40000\n"})
     watch.look(gpu=True)
     for part in ("CPU ran at 17 %", "GPU ran at 86 %", "GPU-therm is at 86 °C"):
         assert part in (watch.reason() or "")

@@ -16,7 +16,7 @@ from jetsel.addons.fleet.manager.status import DeviceStatus, statuses
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import Trial, Usage
 from jetsel.base.errors import RepositoryError
-from tests.unit.addons.fleet.managed import told, upload
+from tests.unit.addons.fleet.published import told, upload
 
 
 @pytest.fixture(params=["folder", "memory"])

@@ -17,8 +17,7 @@ from jetsel.addons.fleet.publishing import write_plan
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import DeviceLimits, FamilyUsage, Usage
 from jetsel.base.errors import RepositoryError
-from tests.unit.addons.fleet.managed import repository, told, upload
-from tests.unit.addons.fleet.published import Pair, family_folder, publish
+from tests.unit.addons.fleet.published import Pair, family_folder, publish, repository, told, upload
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ from jetsel.addons.fleet.publishing import write_plan
 from jetsel.addons.fleet.storage import Storage
 from jetsel.addons.fleet.usage import Trial
 from jetsel.base.errors import ConfigError, RepositoryError
-from tests.unit.addons.fleet.managed import told, upload
-from tests.unit.addons.fleet.published import Pair, pair
+from tests.unit.addons.fleet.published import Pair, pair, told, upload
 
 OLD, NEW = (
     (PlannedFamily(bundle=Entry(family="pets", version=version, sha256=f"{version}" * 64), models=("small",)),)
