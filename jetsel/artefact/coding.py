@@ -17,7 +17,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.base.files import read_bounded, write
 
 FORMAT = "jetsel-calibration"
-VERSION = 7
+VERSION = 8
 MANIFEST, ARRAYS = "manifest.json", "arrays.npz"
 MAX_MANIFEST_BYTES = 4 * 2**20
 RESTORE = "recalibrate, or put back a whole copy"

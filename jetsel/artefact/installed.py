@@ -108,10 +108,7 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
     """
     versions = _versions(folder, family)
     if versions.current() == SHIPPED and (to is None or not versions.folder.is_dir()):
-        raise CalibrationError(
-            f"{versions.folder}: no calibration of your own is in use, so there is none to go back from; use "
-            "--to NUMBER: see jetsel calibration list"
-        )
+        raise CalibrationError("no calibration of your own is in use: choose one of jetsel calibration list with --to")
     number = versions.before() if to is None else to
     if number == versions.current():
         raise CalibrationError(f"in use already for family {family}: {_number_in_words(number)}")
@@ -122,10 +119,7 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
     installed = None if number == SHIPPED else _read_installed(versions.path(number), number, is_current=True)
     reason = refused.get(number) or (None if installed is None else installed.reason)
     if reason is not None:
-        raise CalibrationError(
-            f"number {number} cannot be used: {reason}. Nothing has changed; "
-            "name another with --to, see: jetsel calibration list"
-        )
+        raise CalibrationError(f"number {number} cannot be used: {reason}; choose another with --to")
     versions.use(number, read)
     return installed
 
