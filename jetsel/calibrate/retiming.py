@@ -26,6 +26,8 @@ from jetsel.calibrate.record.recorder import loaded_models
 from jetsel.calibrate.record.recording import LoadedRecording, Recording, Times
 from jetsel.calibrate.record.workers import Reporter
 from jetsel.engines import Engine
+from jetsel.policies.chain import NAME as CHAIN
+from jetsel.policies.chain import ChainKind
 from jetsel.policies.registry import kinds_with
 from jetsel.site.calibration_in_use import check_fits
 from jetsel.site.configured import limits_of
@@ -72,7 +74,10 @@ def retime(
     names = tuple(map(str, range(recording.logits.shape[2])))  # the places of the classes differ between images
     loaded = LoadedRecording(recording, times, previous, names, labels_from=shipped.images.labels_from)
     clock = FeatureClock([test_image], shipped.features_px, limits, times.features_ms)
-    retimed = calibrate(loaded, InstallRequest(kinds=kinds_with(shipped.parts)), clock, report).calibration
+    # Choosing the features of the chain again would take longer than everything else.
+    chain = ChainKind(shipped.parts[CHAIN].facts.features) if CHAIN in shipped.parts else ChainKind()
+    kinds = tuple(chain if kind.name == CHAIN else kind for kind in kinds_with(shipped.parts))
+    retimed = calibrate(loaded, InstallRequest(kinds=kinds), clock, report).calibration
     return msgspec.structs.replace(
         retimed,
         temperatures={name: answers[name].temperature for name in recording.models},

@@ -100,10 +100,15 @@ class ChosenReading:
     front: tuple[int, ...]
 
 
+@dataclass(frozen=True)
 class ChainKind(Kind):
-    """Fits paths and stores images' features. One price is offered as `chain`, others as `chain:1` and so on."""
+    """Fits paths and stores images' features. One price is offered as `chain`, others as `chain:1` and so on.
+
+    features: names of those by which neighbours may be found; None: all.
+    """
 
     name = NAME
+    features: tuple[str, ...] | None = None
 
     def learn(self, train: Table) -> LearnedPaths | None:
         """Select paths by neighbours in the paper's seven features; return None if there is only one model."""
@@ -116,7 +121,8 @@ class ChainKind(Kind):
         # The order decides between equally near images, such as all images of one size, so it is drawn at random.
         drawn = np.random.default_rng(SEED).permutation(len(scaled))
         table = select_paths(train.outputs, near).take(drawn)
-        return LearnedPaths(train.models, table, train.features[drawn], train.feature_names)
+        names = train.feature_names if self.features is None else self.features
+        return LearnedPaths(train.models, table, train.columns_of(names)[drawn], names)
 
     def to_part(self, learned: LearnedPaths, chosen: ChosenReading) -> PolicyPart:
         """Return the paths, the scaled features, and the result of each path on each image, as they are stored."""

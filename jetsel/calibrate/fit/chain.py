@@ -45,11 +45,13 @@ def try_readings(learned: LearnedPaths, held_out: Table) -> dict[Reading, TriedP
     for names in _feature_sets(learned) if ks else ():
         scaling = fit_scaling(learned.columns_of(names))
         cached = Neighbours(scaling.apply(learned.columns_of(names)))
-        neighbour_rows, _ = cached.nearest_many(scaling.apply(held_out.columns_of(names)), ks[-1])
+        queries, query_of = np.unique(scaling.apply(held_out.columns_of(names)), axis=0, return_inverse=True)
+        neighbour_rows, _ = cached.nearest_many(queries, ks[-1])
+        query_of = query_of.reshape(-1)  # numpy 2.0 gives it two dimensions
         for k, (accuracy, mean_cost) in zip(
             ks, neighbour_means(train_table.right, cost, neighbour_rows, ks), strict=True
         ):
-            outcomes[Reading(names, k)] = _choose_at_prices(paths, accuracy, mean_cost, prices)
+            outcomes[Reading(names, k)] = _choose_at_prices(paths, accuracy[query_of], mean_cost[query_of], prices)
     return outcomes
 
 
@@ -57,7 +59,8 @@ def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
     """Return the sets of features to try, without features that are constant over all images."""
     varying = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
     sets = (SIZE, KINDS, (*PAPER_SEVEN, *SIZE), learned.feature_names)
-    return [names for feature_set in sets if (names := tuple(name for name in feature_set if name in varying))]
+    distinct = dict.fromkeys(tuple(name for name in feature_set if name in varying) for feature_set in sets)
+    return [names for names in distinct if names]
 
 
 def _choose_at_prices(
