@@ -1,8 +1,9 @@
 """A recording without images, small enough to ship, from which thresholds are fitted to another machine's latencies.
 
-It holds for each image the true class, the logits of all classes among any model's first three, and what 64 columns
-get that share the rest of the probability evenly, at each model's calibrated temperature. Confidences, and which model
-is right, are therefore nearly those of the whole recording. Features are rounded to float16, logits to fewer bits.
+It holds for each image the true class, the logits of all classes among any model's first three, and the probability of
+all other classes together, which the reader spreads evenly over 64 columns, at each model's calibrated temperature.
+Confidences, and which model is right, are therefore nearly those of the whole recording. Features are rounded to
+float16, logits to six significant bits.
 """
 
 from __future__ import annotations

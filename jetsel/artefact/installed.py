@@ -108,7 +108,7 @@ def rollback(folder: Path, family: str, to: int | None, refused: Mapping[int, st
     """
     versions = _versions(folder, family)
     if versions.current() == SHIPPED and (to is None or not versions.folder.is_dir()):
-        raise CalibrationError("no calibration of your own is in use: choose one of jetsel calibration list with --to")
+        raise CalibrationError(f"family {family} uses no calibration of your own: see jetsel calibration list")
     number = versions.before() if to is None else to
     if number == versions.current():
         raise CalibrationError(f"in use already for family {family}: {_number_in_words(number)}")

@@ -1,4 +1,4 @@
-"""Fit a family's shipped calibration to this machine's latencies: it needs no images."""
+"""Fit a family's shipped calibration to this machine's latencies, without images."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ class Listener:
         listens there; the manager owns the file. setting: where the path comes from, for error messages.
         """
         if len(os.fsencode(path)) > LONGEST_PATH:
-            raise ConfigError(
-                f"{setting}: {path} is longer than the {LONGEST_PATH} bytes that a socket's path may have"
-            )
+            raise ConfigError(f"{setting}: {path} is longer than the {LONGEST_PATH} bytes a socket's path may have")
         self.path = path
         self.is_passed = passed_fd is not None
         self._lock_fd: int | None = None

@@ -107,6 +107,4 @@ class FamilyPromises:
             nearest.promise_for(level)
         except RequirementsError as error:
             return error
-        return RequirementsError(
-            f"wrong_at_most {level:g}: no policy that can answer this request was calibrated for it"
-        )
+        return RequirementsError(f"wrong_at_most {level:g}: no policy that can answer this was calibrated for it")

@@ -131,9 +131,7 @@ class ServerConnection:
                 status, body = await self._get(f"/v2/models/{remote.name}", CHECK_STEP_S)
                 try:
                     if status != 200:
-                        raise EdgeAnswerError(
-                            f"it has no model {remote.name} ({status}): set edge.models.{name}.remote"
-                        )
+                        raise EdgeAnswerError(f"no model {remote.name} there ({status}): set edge.models.{name}.remote")
                     self._models[name].remote = oip.check_metadata(remote, body)
                     for _ in range(max(1, probes)):
                         sent = await self._probe(name, probe)

@@ -156,9 +156,7 @@ class RequestLimits:
             error = NotAllowedError("send the gateway's token: Authorization: Bearer TOKEN")
             return JSONResponse(error_body(error), 401, {"WWW-Authenticate": "Bearer"})
         if (coding := headers.get(b"content-encoding", "").strip()).lower() not in ("", "identity"):
-            words = (
-                f"the body is compressed ({coding[:20]}): send it as it is, since image files are compressed already"
-            )
+            words = f"the body is compressed ({coding[:20]}): send it as it is, as image files are compressed already"
             return JSONResponse(error_body(BadRequestError(words)), 400)
         if self._running_requests >= self._max_requests:
             busy = BusyError(f"{self._max_requests} requests are under way: try again later, or raise --concurrency")

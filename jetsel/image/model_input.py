@@ -56,9 +56,7 @@ class InputSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if min(self.std) <= 0:
             raise ValueError(f"std is {self.std}; each must be over 0, for instance 0.229")
         if self.resize == "shorter-side" and self.crop == "none":
-            raise ValueError(
-                'crop is "none", so the longer side would exceed the input; with "shorter-side" use "center"'
-            )
+            raise ValueError('crop is "none", so the longer side would not fit; with "shorter-side" use "center"')
         if self.resize_px is not None and self.resize == "stretch":
             raise ValueError('resize_px is the shorter side before the crop; with "stretch" leave it out')
         if self.resize_px is not None and self.resize_px < max(self.width_px, self.height_px):

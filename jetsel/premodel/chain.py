@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from jetsel.premodel.neighbours import Neighbours, Scaling
 
-REMEMBERED = 4096  # estimates of about 500 bytes: a tenth of 40,000 images, which replays ask for at each price
+MOST_REMEMBERED = 4096  # estimates of about 500 bytes each
 
 
 class PathEstimates(NamedTuple):
@@ -38,9 +37,7 @@ class Chain:
         """
         n, features = neighbours.points.shape
         if right.shape != cost.shape or len(right) != n:
-            raise ValueError(
-                f"right is {right.shape} and cost {cost.shape}; both must have {n} rows, one for each point"
-            )
+            raise ValueError(f"right is {right.shape} and cost {cost.shape}; both need {n} rows, one for each point")
         if scaling.minimum.shape != (features,):
             raise ValueError(f"scaling knows {scaling.minimum.size} features, the points have {features}")
         if not 1 <= k <= n:
@@ -48,19 +45,24 @@ class Chain:
         self.k, self._neighbours, self._scaling = k, neighbours, scaling
         self._columns = np.concatenate([right.astype(np.float32), cost.astype(np.float32)], axis=1)
         self.overall = self._split(self._columns.mean(axis=0), None)
-        self._remembered = lru_cache(REMEMBERED)(self._estimate)
+        self._remembered: dict[bytes, PathEstimates] = {}
 
     def estimate(self, features: NDArray[np.float32]) -> PathEstimates:
         """Return the estimates for one image. features: (features,) float32, unscaled; ValueError unless finite.
 
-        Equal features, such as the size of a camera's images, are searched once.
+        Estimates are remembered and read-only: all images of a camera have one size, which may be all that counts, and
+        replays ask for the same images at each price.
         """
-        return self._remembered(np.asarray(features, np.float32).tobytes())
-
-    def _estimate(self, features: bytes) -> PathEstimates:
-        scaled = self._scaling.apply(np.frombuffer(features, np.float32))
-        rows, distances = self._neighbours.nearest_set(scaled, self.k)
-        return self._split(self._columns[rows].sum(axis=0) / self.k, float(distances.sum()) / self.k)
+        key = features.tobytes()
+        estimates = self._remembered.get(key)
+        if estimates is None:
+            rows, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
+            means = self._columns[rows].sum(axis=0) / self.k
+            means.flags.writeable = False
+            if len(self._remembered) >= MOST_REMEMBERED:
+                self._remembered.clear()
+            estimates = self._remembered[key] = self._split(means, float(distances.sum()) / self.k)
+        return estimates
 
     @staticmethod
     def _split(means: NDArray[np.float32], distance: float | None) -> PathEstimates:

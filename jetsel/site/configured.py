@@ -41,9 +41,7 @@ def default_family(config: Config, families: Sequence[str]) -> str:
     preferred_here = [name for name in preferred if name in families]
     if preferred_here:
         return preferred_here[0]
-    raise ConfigError(
-        f"models.default_family: there are several families ({', '.join(families)}): set one as the default"
-    )
+    raise ConfigError(f"models.default_family: there are several families ({', '.join(families)}): set the default")
 
 
 def served_models(family: Family, config: Config) -> dict[str, Model]:

@@ -83,9 +83,7 @@ class FamilyCalibrations:
             if entry.is_current if number is None else entry.number == number:
                 return entry
         if not entries:
-            raise CalibrationError(
-                f"family {self.family} has no calibration yet: none came with it, none was installed"
-            )
+            raise CalibrationError(f"family {self.family} has no calibration yet: none came with it or was installed")
         numbers = ", ".join(str(entry.number) for entry in entries)
         missing = "no calibration in use" if number is None else f"no calibration {number}"
         raise CalibrationError(f"family {self.family} has {missing}: name one of {numbers}")

@@ -33,9 +33,7 @@ def pull_from_torchvision(
     collection, _, name = reference.partition(":")
     if collection != "torchvision" or not name:
         suggestion = did_you_mean(reference, [NAME, EXAMPLE])
-        raise ManifestError(
-            f"{reference}: cannot be pulled{suggestion}: use {NAME}, or torchvision:MODEL as in {EXAMPLE}"
-        )
+        raise ManifestError(f"{reference}: cannot be pulled{suggestion}: use {NAME} or torchvision:MODEL, as {EXAMPLE}")
     try:
         import torchvision
     except ImportError as error:

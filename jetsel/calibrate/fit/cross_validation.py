@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from jetsel.artefact.calibration import (
 from jetsel.calibrate.fit.chain import Lift, choose_reading, try_readings
 from jetsel.calibrate.fit.goal import Goal
 from jetsel.calibrate.record.recording import Objective, Recording
-from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures, replay_each
+from jetsel.calibrate.record.replay import Outcomes, PolicyReplay, TimeFeatures, replay_each, share_choice_times
 from jetsel.calibrate.record.workers import Reporter
 from jetsel.policies.cascade import NAME as CASCADE
 from jetsel.policies.cascade import ChosenPoints
@@ -121,9 +120,8 @@ def cross_validate(
     for name in policies[0]:
         report("replaying", len(runs), len(policies[0]))
         fitted = [policies[fold][name] for fold in fold_of]
-        run = replay_each(fitted, recording, range(len(fitted)), unfitted.temperatures, recording.models[-1])
-        # The chain's first point searched the neighbours and the others share them; alone, each would search.
-        runs[name] = dataclasses.replace(run, choice_ms=runs[CHAIN].choice_ms) if name.startswith(f"{CHAIN}:") else run
+        runs[name] = replay_each(fitted, recording, range(len(fitted)), unfitted.temperatures, recording.models[-1])
+    runs = share_choice_times(runs)
     front = {name: runs.pop(name) for name in list(runs) if name.startswith((f"{CASCADE}:", f"{CHAIN}:"))}
     report("fitting on all images", 0, 1)
     return CrossValidated(runs, front, points, lift, assemble(unfitted, learn(table, kinds), chosen, kinds))

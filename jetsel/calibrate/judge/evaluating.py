@@ -17,7 +17,7 @@ from jetsel.calibrate.judge.metrics import share_interval
 from jetsel.calibrate.judge.promises import answered_under
 from jetsel.calibrate.judge.results import Judge
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, TimeFeatures, replay_all, share_choice_times
 from jetsel.policies.policy import Policy
 from jetsel.policies.registry import catalogue, no_such
 
@@ -45,9 +45,13 @@ def evaluate(
     model_temperatures = {} if calibration is None else calibration.temperatures
     temperatures = {model: model_temperatures.get(model, 1.0) for model in recording.models}
     promises = {} if calibration is None else calibration.promises
+
+    def replay_policy(policy: Policy) -> PolicyReplay:
+        return replay_all(policy, recording, rows, temperatures, recording.models[-1])
+
+    replays = share_choice_times({name: replay_policy(policy) for name, policy in policies.items()})
     results, checks = {}, []
-    for name, policy in policies.items():
-        run = replay_all(policy, recording, rows, temperatures, recording.models[-1])
+    for name, run in replays.items():
         results[name] = judge.result(name, run)
         if name in promises:
             checks += check_promises(name, promises[name], run, ~judge.outcomes(run).correct, recording.groups)

@@ -62,10 +62,10 @@ class Follower:
             plan, signers = read_plan(self.source, self.device, self.trusted, serials)
         except RepositoryError as fault:
             return structs.replace(memory, waits=memory.waits or _waiting_trial(serials, fault))
-        was_installed = memory.trial is not None and memory.trial.outcome == "installed"
-        is_lost = was_installed and self.installer.installed() is None  # no longer on the disk
-        if plan.serial <= _highest_serial(memory.judged, self.trusted) and not is_lost:
-            return memory
+        if plan.serial <= _highest_serial(memory.judged, self.trusted):
+            was_installed = memory.trial is not None and memory.trial.outcome == "installed"
+            if not was_installed or self.installer.installed() is not None:  # None: it is no longer on the disk
+                return memory
         memory = write(self.memory, structs.replace(memory, seen=memory.seen | dict.fromkeys(signers, plan.serial)))
         try:
             fetched = self.installer.fetch(self.source, plan, self.trusted)
