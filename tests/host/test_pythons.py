@@ -1,4 +1,4 @@
-"""Under the Python of each board the host loads models and answers, and refuses what cannot be met."""
+"""Under the Python of each board the host loads models and answers; under our own it refuses what cannot be met."""
 
 import os
 import shutil

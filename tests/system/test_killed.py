@@ -156,7 +156,6 @@ def photographs(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_killed_recordings_end_as_one_that_was_not(
     photographs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

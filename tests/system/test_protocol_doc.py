@@ -1,4 +1,4 @@
-"""docs/protocol.md against the code: tables name every field; its clients, and the program of README.md, work."""
+"""docs/protocol.md against the code: its tables name every field, and its clients work as they are printed."""
 
 import json
 import re
@@ -145,17 +145,6 @@ def test_the_python_client_works_without_jetsel(shared_daemon: Daemon, picture: 
     done = run(sys.executable, client, shared_daemon.endpoint, picture)
     assert done.returncode == 1
     assert done.stderr.startswith("bad-image: ")
-
-
-def test_the_program_in_the_readme_runs(shared_daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    (tmp_path / "cat.jpg").write_bytes(encoded(drawn()))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JETSEL_ENDPOINT", shared_daemon.endpoint)
-    done = run(sys.executable, "-c", program)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 1
 
 
 # What the C client uses of libzmq, for a machine that has the library and not its header: pyzmq's wheels bring it.

@@ -22,8 +22,7 @@ from tests.contract.opening import weights_of
 from tests.data.sysfs_trees import tree, write
 from tests.unit.client.peer import Peer, daemon_like
 from tests.unit.engines.building.test_plans import put as put_engine
-from tests.unit.power.machines import TX2, put, tx2
-from tests.unit.power.test_idle import IDLE
+from tests.unit.power.machines import IDLE, TX2, put, tx2
 
 GPU = {"name": "NVIDIA Tegra X2", "compute_capability": "6.2", "memory_bytes": 8_235_577_344, "is_integrated": True}
 GOOD = {

@@ -134,3 +134,21 @@ def test_the_index_is_the_sum_of_both_relative_entropies_and_small_for_photograp
 def test_bins_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="one entry more than edges"):
         msgspec.json.decode(b'{"edges": [1, 2], "shares": [0.5, 0.5]}', type=FeatureBins)
+
+
+def test_many_more_doubts_than_calibrated_are_drift() -> None:
+    drift = Drift(ExpectedStatistics({}, {}), "cascade", 4096)
+    for number in range(FEWEST - 1):
+        drift.count_doubt(0.8, is_in_doubt=number % 2 == 0)
+    assert drift.status().hint is None
+    assert drift.status().refusals is not None
+    assert drift.status().refusals.seen is None, "they are few"
+    drift.count_doubt(0.8, is_in_doubt=False)
+    status = drift.status()
+    assert (status.refusals.seen, status.refusals.is_significant) == (0.5, True)
+    assert (status.hint or "").startswith("50% of the requests are in doubt; 20% were expected: recalibrate")
+    steady = Drift(ExpectedStatistics({}, {}), "cascade", 4096)
+    draw = np.random.default_rng(0)
+    for _ in range(500):
+        steady.count_doubt(0.8, is_in_doubt=bool(draw.random() < 0.2))
+    assert steady.status().hint is None

@@ -1,25 +1,18 @@
-"""The policy of requirements: which path it takes for what is asked; and the policies of a family beside an edge."""
+"""The policy of requirements: which path it takes for what is asked, and what it says where there is none."""
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
-from jetsel.artefact.calibration import Calibration
-from jetsel.base.config import EdgeModel, EdgeSettings
 from jetsel.base.errors import ModelUnavailableError, RequirementsError
-from jetsel.policies import Policy, catalogue
 from jetsel.policies.cascade import Cascade, rungs_of
-from jetsel.policies.front import Front, Point, points_here
+from jetsel.policies.front import Front, Point
 from jetsel.policies.policy import Evidence, Outlook
 from jetsel.policies.requirements import Requirements
 from jetsel.policies.single import Single
-from jetsel.policies.with_edge import deadline_policy, edge_point, requirements_policy
-from tests.unit.daemon.families import calibration_of, put_family
-from tests.unit.policies.animals import multiplexer
+from jetsel.policies.with_edge import edge_point
 from tests.unit.policies.stepping import ended, said
 
 HERE = {"s": (5.0, 0.5), "m": (20.0, 2.0)}
@@ -126,53 +119,3 @@ def test_a_model_here_is_asked_first_where_nothing_may_leave_before(confidence: 
     else:
         assert steps.send((said("s", confidence),)).models == ("edge:l",)
     assert "50.02 ms" in refusal(asks, photo(50.0))
-
-
-EDGE = EdgeSettings(models={"l": EdgeModel(remote="cats.l"), "m": EdgeModel(remote="cats.m")})
-AT_EDGE = ["edge:l", "edge:m"]
-ACCURACIES = {"single:s": 0.5, "single:m": 0.6, "single:l": 0.9, "multiplexer": 0.85, "cascade": 0.8}
-
-
-@pytest.fixture
-def calibration(tmp_path: Path) -> Calibration:
-    figures = {name: {"top1": one, "mean_ms": 2.0, "mean_mj": 7.0, "runs": {}} for name, one in ACCURACIES.items()}
-    folder = put_family(tmp_path / "cats", "cats", "s", "m", "l")
-    made = calibration_of(folder, "cats", figures=figures)
-    return structs.replace(made, parts={**made.parts, "multiplexer": multiplexer(3)})
-
-
-def test_a_multiplexer_takes_the_time_of_its_models_and_so_it_is_a_path(calibration: Calibration) -> None:
-    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)
-    assert "multiplexer" in offered
-    points = points_here(offered, calibration, ["s", "m", "l"])
-    assert {point.policy.name: point.accuracy for point in points} == ACCURACIES
-    timed = deadline_policy(offered, calibration, ["s", "m", "l"], AT_EDGE, EDGE)
-    assert [point.policy.name for point in timed.singles.points] == ["single:l", "single:m", "single:s"]
-    assert [(point.policy.name, point.accuracy) for point in timed.edge.points] == [("edge:l", 0.9), ("edge:m", 0.6)]
-
-
-def test_requirements_are_met_by_what_the_calibration_has_figures_of_and_by_the_edge(calibration: Calibration) -> None:
-    offered: dict[str, Policy] = catalogue(["s", "m", "l"], calibration)
-    made = requirements_policy(offered, calibration, ["s", "m"], AT_EDGE, EDGE, None)
-    points = [*made.front.points, *made.edge.points]
-    assert {point.policy.name: (point.accuracy, point.calibrated_ms, point.energy_mj) for point in points} == {
-        "single:s": (0.5, 2.0, 7.0),
-        "single:m": (0.6, 2.0, 7.0),
-        "edge:l": (0.9, None, 0.0),
-        "edge:m": (0.6, None, 0.0),
-    }, "the cascade and the chain need l, which is not here"
-    sure = structs.replace(EDGE, allow="low-confidence")
-    first = requirements_policy(offered, calibration, ["s"], AT_EDGE[:1], sure, None)
-    points = [*first.front.points, *first.edge.points]
-    assert [(point.policy.models, point.energy_mj) for point in points] == [(("s",), 7.0), (("s", "edge:l"), 7.0)]
-
-
-def test_without_a_calibration_the_single_models_are_there_and_nothing_is_known_of_them() -> None:
-    made = requirements_policy({}, None, ["s", "m"], ["edge:l"], EDGE, "no calibration")
-    assert [(point.policy.name, point.accuracy) for point in (*made.front.points, *made.edge.points)] == [
-        ("single:s", None),
-        ("single:m", None),
-        ("edge:l", None),
-    ]
-    assert "jetsel calibrate" in str(made.no_accuracy)
-    assert made.no_energy == "no calibration"

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from jetsel.power.idle import IdlePower
 from tests.data.sysfs_trees import write
 
 CPUS = "sys/devices/system/cpu"
@@ -46,6 +47,18 @@ TX2 = {
     "sys/bus/i2c/devices/0-0041/iio:device1/rail_name_0": "VDD_IN\n",
     "sys/bus/i2c/devices/0-0041/iio:device1/in_current0_input": "1200\n",
 }
+
+IDLE = IdlePower(
+    mean_w=3.1,
+    half_width_w=0.02,
+    drift_w_per_min=0.001,
+    samples=1200,
+    seconds=60.0,
+    rails=("VDD_IN",),
+    board="jetson-tx2",
+    power_mode="0 MAXN",
+    measured_at="2026-11-21T19:31:00+00:00",
+)
 
 
 def put(root: Path, files: Mapping[str, str]) -> Path:

@@ -11,6 +11,7 @@ from jetsel.base.errors import CalibrationError
 from jetsel.power.idle import IdlePower, file_name, load_idle, measure, save_idle
 from jetsel.power.integration import Sample
 from jetsel.power.machine import BoardFacts, Fact, Known
+from tests.unit.power.machines import IDLE
 
 UNKNOWN = Fact(None, "not asked")
 FACTS = BoardFacts(
@@ -90,19 +91,6 @@ def test_a_busy_board_is_refused_for_the_reason_given() -> None:
     said = iter([None, None, "the GPU is at 80 %"])
     with pytest.raises(CalibrationError, match=r"the GPU is at 80 %: run `jetsel power calibrate` again"):
         measure(machine, 60.0, "jetson-tx2", FACTS, lambda: next(said), wait=machine.wait)
-
-
-IDLE = IdlePower(
-    mean_w=3.1,
-    half_width_w=0.02,
-    drift_w_per_min=0.001,
-    samples=1200,
-    seconds=60.0,
-    rails=RAILS,
-    board="jetson-tx2",
-    power_mode="0 MAXN",
-    measured_at="2026-11-21T19:31:00+00:00",
-)
 
 
 def test_what_is_saved_is_read_back(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""The sections of jetsel.toml, each key with an example that the file takes; which models a calibration may serve."""
+"""The sections of jetsel.toml, those of add-ons included: each key has an example, which the file takes."""
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,17 +10,14 @@ import pytest
 from jetsel.addons.cameras.config import SECTIONS as CAMERAS
 from jetsel.addons.cameras.config import Camera
 from jetsel.base.config import SECTIONS as CORE
-from jetsel.base.config import Config, Models, PolicySettings
-from jetsel.base.errors import CalibrationError, ConfigError, UnknownFamilyError
+from jetsel.base.config import Config, Models
+from jetsel.base.errors import ConfigError, UnknownFamilyError
 from jetsel.base.sections import Sections
 from jetsel.cli.configuration import addon_sections, as_toml, heading_and_meanings
 from jetsel.site import config_file
-from jetsel.site.calibration_in_use import check_fits
 from jetsel.site.config_file import endpoint_of
-from jetsel.site.site import FamilyCalibrations, open_site
-from jetsel.zoo import STARTER, scan
+from jetsel.site.site import open_site
 from tests.unit.daemon.families import put_family
-from tests.unit.policies.animals import animals
 
 ALL = [CORE, *addon_sections()]
 
@@ -102,37 +98,3 @@ def test_a_family_is_found_by_name_or_as_the_default_and_a_misspelt_one_is_corre
     assert site.family(None).name == site.family("cats").name == "cats"
     with pytest.raises(UnknownFamilyError, match="did you mean cats"):
         site.family("cast")
-
-
-def served(labels_sha256: str, decode_px: int) -> Any:
-    return SimpleNamespace(labels=SimpleNamespace(sha256=labels_sha256), decode_px=decode_px)
-
-
-def test_every_difference_is_named_with_the_repair() -> None:
-    with pytest.raises(CalibrationError) as raised:
-        check_fits(animals(), served("b" * 64, 96), {"small": "1" * 64, "middle": "7" * 64})
-    message = str(raised.value)
-    assert "made for other models: other labels" in message
-    assert "another version of the features" in message
-    assert "model middle has changed" in message
-    assert "model large is neither served here" in message
-    assert "images decoded for 64 px, now for 96" in message
-    assert "model small" not in message
-    assert "Run `jetsel calibrate" in message
-
-
-FAMILY = scan([STARTER]).families["starter"]
-
-
-def in_use(folder: Path, default: str | None) -> frozenset[str]:
-    config = Config(policy=PolicySettings(default=default))
-    return FamilyCalibrations("starter", folder, config, FAMILY, True, {}).incumbent().models
-
-
-def test_the_models_in_use_are_those_of_the_default_policy(tmp_path: Path) -> None:
-    calibration = FamilyCalibrations("starter", tmp_path, Config(), FAMILY, True, {}).incumbent().calibration
-    assert calibration is not None
-    assert in_use(tmp_path, "single:m") == {"m"}
-    shipped = in_use(tmp_path, None)
-    assert shipped
-    assert shipped <= calibration.identities.keys()

@@ -181,7 +181,7 @@ def test_a_frame_that_was_being_made_when_another_was_taken_is_dropped(
 LIMITS = Limits(10**6, 10**6)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_module, "_LOOK_S", 0.0)
 
@@ -202,6 +202,7 @@ def write(path: Path, width: int) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("_quick")
 def test_the_picture_that_came_last_is_taken_once(tmp_path: Path) -> None:
     folder = opened(tmp_path, [])
     assert not folder.grab()
@@ -216,6 +217,7 @@ def test_the_picture_that_came_last_is_taken_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [".jpg", ".png"])
+@pytest.mark.usefixtures("_quick")
 def test_a_picture_that_is_being_written_is_waited_for(tmp_path: Path, kind: str) -> None:
     told: list[str] = []
     folder, whole = opened(tmp_path, told), encoded(drawn(), kind)
@@ -229,6 +231,7 @@ def test_a_picture_that_is_being_written_is_waited_for(tmp_path: Path, kind: str
     assert told == []
 
 
+@pytest.mark.usefixtures("_quick")
 def test_a_broken_file_does_not_hide_a_whole_one_and_is_named_once_although_newer_images_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +251,7 @@ def test_a_broken_file_does_not_hide_a_whole_one_and_is_named_once_although_newe
 
 
 @pytest.mark.parametrize("times", [(3600, 0, 5, 2**40, 3601), (2**40, 7, 6, 5, 4)])
+@pytest.mark.usefixtures("_quick")
 def test_what_was_not_there_at_the_last_look_is_new_whatever_the_clock_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: tuple[int, ...]
 ) -> None:
@@ -266,6 +270,7 @@ def test_what_was_not_there_at_the_last_look_is_new_whatever_the_clock_says(
         assert not folder.grab(), name
 
 
+@pytest.mark.usefixtures("_quick")
 def test_other_files_are_not_looked_at_and_each_kind_that_a_person_may_mean_is_named_once(tmp_path: Path) -> None:
     for name in (".a.png", "b.png.part", "Thumbs.db", "c.HEIC", "d.heic", "e.gif", "notes"):
         (tmp_path / name).write_bytes(encoded(drawn(), ".png"))
@@ -283,6 +288,7 @@ def test_other_files_are_not_looked_at_and_each_kind_that_a_person_may_mean_is_n
     assert folder.grab()
 
 
+@pytest.mark.usefixtures("_quick")
 def test_a_folder_that_vanished_is_a_source_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(SourceGoneError, match="cannot be read"):
         opened(tmp_path / "nowhere", []).grab()

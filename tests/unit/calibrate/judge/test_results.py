@@ -1,27 +1,15 @@
-"""Six images under three models, every figure of a result by hand; kinds of images, and how results are written."""
+"""Six images under three models, every figure of a result by hand; where a policy goes wrong; and kinds of images."""
 
 import dataclasses
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
-from jetsel.artefact.promise import MissingPromise, Promise, Promises
-from jetsel.calibrate.fit.chain import Lift, Reading
-from jetsel.calibrate.judge.findings import ClassFinding, FittedChain, ImageKind
-from jetsel.calibrate.judge.metrics import share_interval, undominated
+from jetsel.calibrate.judge.findings import ClassFinding, ImageKind
 from jetsel.calibrate.judge.results import Judge, class_findings, describe_image_kinds, find_differing
-from jetsel.calibrate.judge.words import (
-    clean,
-    premodel_in_words,
-    promises_in_words,
-    short,
-    significant,
-)
 from jetsel.calibrate.record.recording import Recording
 from jetsel.calibrate.record.replay import PolicyReplay
 from tests.unit.calibrate.recorded import COSTS_MS, ENERGIES, of_two_classes
-from tests.unit.calibrate.report import sample
 
 # Who is right: s on 0, 1, 3; m on 0, 2, 3, 4; l on all but the last, on which nobody is. So the optimum is
 # s, s, m, s, m, and none. A model costs 1, 3 or 10 ms.
@@ -155,35 +143,6 @@ def test_images_on_which_policies_differ_carry_the_answer_of_each_that_chooses()
     assert guess.probability == pytest.approx(np.exp(1.5) / (np.exp(1.5) + 2))  # logit 3, temperature 2
 
 
-@pytest.mark.parametrize(
-    ("right", "photographs", "low", "high"),
-    [  # Newcombe 1998, Two-sided confidence intervals for the single proportion, table I, method 3
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-        (29, 29, 0.8830, 1.0),  # 1 less the interval of none of 29: z^2 / (29 + z^2) = 0.1170
-    ],
-)
-def test_wilson_s_interval_by_the_book(right: int, photographs: int, low: float, high: float) -> None:
-    found = share_interval(np.arange(photographs) < right)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
-
-
-def test_photographs_that_are_there_twice_count_once() -> None:
-    once = np.arange(100) < 60
-    twice, groups = np.repeat(once, 2), np.repeat(np.arange(100), 2)
-    grouped, alone = share_interval(twice, groups), share_interval(once)
-    assert (grouped.low, grouped.high) == pytest.approx((alone.low, alone.high))
-    apart = share_interval(twice)
-    assert grouped.high - grouped.low > 1.3 * (apart.high - apart.low)
-
-
-def test_only_what_nothing_beats_is_on_the_front() -> None:
-    slow, good, fast = (4.0, 60.0, "slow"), (2.0, 63.0, "good"), (1.0, 50.0, "fast")
-    assert undominated([slow, good, fast, (2.0, 62.0, "worse")]) == [fast, good]
-
-
 IMAGES = 200
 DRAW = np.random.default_rng(1)
 FEATURES = ("avg_perceived_brightness", "contrast", "hue1")
@@ -215,54 +174,3 @@ def test_each_models_images_are_described_by_the_feature_that_tells_them_best() 
 @pytest.mark.parametrize("night", [np.arange(IMAGES) % 2 == 0, np.zeros(IMAGES, bool), np.arange(IMAGES) < 2])
 def test_images_that_no_feature_tells_and_all_and_few_are_no_kind(night: np.ndarray) -> None:
     assert describe_image_kinds(recorded(np.arange(IMAGES) % 4 == 0), begins_with(night)) == []
-
-
-def test_the_report_says_which_kinds_were_found() -> None:
-    lift = Lift(Reading(("noise",), 101), 4.8, 0.3, adds=True)
-    chain = FittedChain(lift, True, 0.2, kinds=[ImageKind("m-night", 0.12, "dark")])
-    assert premodel_in_words(chain).endswith(
-        " 12 % of the images are dark: these go to m-night first. The other 88 % go to other models first; no single "
-        "feature describes them."
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.04212, "0.0421"),
-        (1.5, "1.50"),
-        (12.345, "12.3"),
-        (123.4, "123"),
-        (1234.5, "1234"),
-        (0.0, "0"),
-        (None, "unknown"),
-    ],
-)
-def test_three_digits_are_significant(value: float | None, text: str) -> None:
-    assert significant(value) == text
-
-
-def test_what_a_page_cannot_carry_is_replaced_and_a_long_name_keeps_its_ends() -> None:
-    assert clean("a\x00b\udc80c\u202ed") == "a\ufffdb\ufffdc\ufffdd"
-    assert short("xs") == "xs"
-    assert short("a model with a very long name, version 12") == "a model wit\u2026 version 12"
-
-
-def test_promises_are_one_sentence() -> None:
-    kept = tuple(Promise(level, 1.0, (), answered=share, wrong=0.01) for level, share in ((0.05, 0.704), (0.1, 0.82)))
-    missing = (MissingPromise(0.01, None), MissingPromise(0.02, 1200))
-    said = "cascade answers 70 % of the images if at most 5 % of the answers may be wrong and 82 % if at most 10 %."
-    assert promises_in_words("cascade", Promises(kept, missing, 300)) == said
-    said = "s cannot promise an error rate, not even 2 %: it needs about 1,200 images in all."
-    assert promises_in_words("s", Promises((), missing, 300)) == said
-
-
-def test_the_premodel_is_one_sentence_with_what_it_adds_and_costs() -> None:
-    said = premodel_in_words(sample.CHAIN)
-    assert said.startswith("The premodel: choosing a path by 101 neighbours in 2 features adds +1.5 points")
-    assert said.endswith("features and choice take 0.148 ms.")
-    withheld = replace(sample.CHAIN, offered=False, chooser_mj=0.51)
-    assert premodel_in_words(withheld).endswith(
-        "0.148 ms and 0.510 mJ. That may be chance, so chain is listed for comparison only; --policy chain installs it "
-        "all the same."
-    )
