@@ -1,5 +1,7 @@
 """The chain by hand, and the paths that it chooses among."""
 
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,3 +66,16 @@ def test_the_paths_are_models_and_cascades_and_those_that_no_neighbours_choose_a
     np.testing.assert_array_equal(table.right, again.right)
     np.testing.assert_array_equal(table.ran, again.ran)
     np.testing.assert_allclose(table.cost(outputs.costs), again.ran @ outputs.costs, rtol=1e-6)
+
+
+def test_equal_images_are_searched_once_and_a_chain_that_was_replaced_is_freed() -> None:
+    chain = line([[1], [0], [0], [0]], [[1], [1], [1], [1]], k=2)
+    near = chain.estimate(np.zeros(1, np.float32))
+    assert chain.estimate(np.zeros(1, np.float32)) is near
+    assert not near.right.flags.writeable
+    assert (near.right.tolist(), chain.estimate(np.full(1, 3, np.float32)).right.tolist()) == ([0.5], [0.0])
+    with pytest.raises(ValueError, match="finite"):
+        chain.estimate(np.full(1, np.nan, np.float32))
+    freed = weakref.ref(chain)
+    del chain
+    assert freed() is None  # by its count of references: the daemon collects no cycles among what it has frozen

@@ -1,5 +1,7 @@
 """A replay answers, runs and costs what the driver would, refusals included."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from numpy.typing import NDArray
 
 from jetsel.base.errors import InDoubtError
 from jetsel.calibrate.record.recording import Recording
-from jetsel.calibrate.record.replay import PolicyReplay, replay, replay_all
+from jetsel.calibrate.record.replay import PolicyReplay, replay, replay_all, share_choice_times
 from jetsel.engines import Output
 from jetsel.policies import Decision, Policy
 from jetsel.policies.cascade import Cascade, rungs_of
@@ -99,3 +101,10 @@ def test_a_refusal_is_no_answer() -> None:
     found = run(Refusing("m"), recording, None)
     assert found.answered.tolist() == [-1] * 6
     assert not found.is_top5.any()
+
+
+def test_points_that_share_what_they_remember_take_the_time_of_the_first() -> None:
+    found = run(Single("m"), drawn(2, photographs=6))
+    times = {"chain": 0.3, "chain:1": 0.1, "single:m": 0.2}
+    shared = share_choice_times({name: replace(found, choice_ms=ms) for name, ms in times.items()})
+    assert {name: run.choice_ms for name, run in shared.items()} == {"chain": 0.3, "chain:1": 0.3, "single:m": 0.2}
