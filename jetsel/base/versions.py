@@ -48,9 +48,7 @@ class Versions:
                 f"{link}: cannot be read ({fault.strerror}); remove it, or check owner and mode"
             ) from fault
         if not _NUMBER.fullmatch(target):
-            raise self._error(
-                f"{link}: points to {target!r}, not to a version number; remove it, then roll back or install"
-            )
+            raise self._error(f"{link}: points to {target!r}, not to a version; remove it, then roll back or install")
         return int(target)
 
     def numbers(self) -> list[int]:

@@ -82,9 +82,7 @@ def check_values(command: Any, arguments: list[str]) -> None:
         options = {name: one for one in parameters if one.param_type_name == "option" for name in one.opts}
         name, equals, value = text.partition("=")
         if not text.strip() or (pending_option is None and name in options and equals and not value.strip()):
-            raise UsageError(
-                f"{pending_option or name.strip() or 'an argument'} is empty: give it a value, or leave it out"
-            )
+            raise UsageError(f"{pending_option or name.strip() or 'an argument'} is empty: give a value or omit it")
         if pending_option is not None and name in {*options, "--help"}:
             raise UsageError(f"{pending_option} has no value, {name} follows it: give it one, or leave it out")
         takes_next = pending_option is None and not equals and name in options and not options[name].is_flag

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,18 +47,22 @@ class ChainPolicy:
         """The first model of each path."""
         return tuple(dict.fromkeys(path.models[0] for path in self.paths))
 
+    @cached_property
+    def average_best(self) -> int:
+        """Index of the path of the largest value over all images."""
+        return int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
+
     def __call__(self, photo: Evidence) -> Steps:
         """Run the best path for the image; if a model of it is unavailable, the best path without its models."""
         assert photo.features is not None
         estimates = self.chain.estimate(photo.features)
-        average_best = int(worthiest(self.chain.overall.right, self.chain.overall.cost, self.price))
         failed: set[str] = set()
         failure: ModelUnavailableError | None = None
         for index in np.argsort(-(estimates.right - self.price * estimates.cost), kind="stable").tolist():
             path = self.paths[index]
             if failed.intersection(path.models):
                 continue
-            because = self._because(estimates.right, index, average_best)
+            because = self._because(estimates.right, index)
             try:
                 decision = yield from path.climb(because)
             except ModelUnavailableError as error:
@@ -69,11 +74,11 @@ class ChainPolicy:
         assert failure is not None
         raise failure
 
-    def _because(self, right: NDArray[np.float32], index: int, average_best: int) -> str:
+    def _because(self, right: NDArray[np.float32], index: int) -> str:
         """Return the reason in words: on how many neighbours this path, and the path best on average, are right."""
-        counts = np.rint(right * self.chain.k).astype(int)
-        reason = f"of {self.chain.k} neighbours, {self.paths[index]} is right on {counts[index]}"
-        return reason if index == average_best else f"{reason}, {self.paths[average_best]} on {counts[average_best]}"
+        k, best = self.chain.k, self.average_best
+        reason = f"of {k} neighbours, {self.paths[index]} is right on {k * right[index]:.0f}"
+        return reason if index == best else f"{reason}, {self.paths[best]} on {k * right[best]:.0f}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,7 @@ def test_what_is_damaged_is_neither_installed_nor_gone_back_to(versions: Version
     assert used(versions) == "June"
 
 
-@pytest.mark.parametrize(("target", "said"), [("../../elsewhere", "not to a version number"), (None, "remove it")])
+@pytest.mark.parametrize(("target", "said"), [("../../elsewhere", "not to a version"), (None, "remove it")])
 def test_a_link_that_is_none_of_ours_is_not_followed(versions: Versions, target: str | None, said: str) -> None:
     install(versions, "May")
     link = versions.folder / "current"

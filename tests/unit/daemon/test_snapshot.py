@@ -67,7 +67,7 @@ def test_the_default_family_is_the_owners_where_there_is_one_and_else_jetsels_be
 @pytest.mark.parametrize(
     ("models", "policy", "said"),
     [
-        ({}, {}, "models.default_family: there are several families (cats, dogs): set one"),
+        ({}, {}, "models.default_family: there are several families (cats, dogs): set the default"),
         ({"only": ["cat-xl", "cat-s", "cat-m"]}, {}, "models.only: no folder has cat-m, cat-xl"),
         ({"backends": {"cat-q": "tensorrt"}}, {}, "models.backends: no folder has cat-q"),
         (
