@@ -15,7 +15,7 @@ from jetsel.calibrate.record.cuts import WHOLE, CutImage, decode_cut
 from jetsel.features import NAMES
 
 TIMED = 40  # images
-ROUNDS = 5
+ROUNDS = 9  # each measures both, as the speed of a processor varies
 
 
 class FeatureClock:
@@ -28,24 +28,21 @@ class FeatureClock:
     def __init__(self, images: Sequence[CutImage], features_px: int, limits: image.Limits, all_ms: float) -> None:
         """images: to measure on. features_px: most pixels that features read. all_ms: recorded time of all features."""
         self._images, self._recorded_ms, self._features_px, self._limits = images, all_ms, features_px, limits
-        self._here_ms = self._measure_ms(NAMES)
         self._cached_ms: dict[tuple[str, ...], float] = {}
 
     def __call__(self, names: tuple[str, ...]) -> float:
         """Return the milliseconds that these features take for one image on the recording's machine; 0 for none."""
         if names and names not in self._cached_ms:
-            self._cached_ms[names] = self._recorded_ms * self._measure_ms(names) / self._here_ms
+            shares = [self._extract_s(names) / self._extract_s(NAMES) for _ in range(ROUNDS)]
+            self._cached_ms[names] = self._recorded_ms * float(np.median(shares))
         return self._cached_ms.get(names, 0.0)
 
-    def _measure_ms(self, names: tuple[str, ...]) -> float:
-        """Return the milliseconds for one image on this machine: the median over rounds of the mean over images."""
-        rounds = []
-        for _ in range(ROUNDS):
-            began = time.perf_counter()
-            for picture in self._images:
-                picture.extract(self._limits, self._features_px, names)
-            rounds.append((time.perf_counter() - began) * 1e3 / len(self._images))
-        return float(np.median(rounds))
+    def _extract_s(self, names: tuple[str, ...]) -> float:
+        """Return the seconds that these features of all images take on this machine."""
+        began_s = time.perf_counter()
+        for picture in self._images:
+            picture.extract(self._limits, self._features_px, names)
+        return time.perf_counter() - began_s
 
 
 def decode_sample(paths: Sequence[str], decode_px: int, limits: image.Limits) -> list[CutImage]:
