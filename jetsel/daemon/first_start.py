@@ -21,7 +21,7 @@ from jetsel.zoo import Model
 
 log = logging.getLogger("jetsel.models")
 
-LIMIT_S = 1800.0  # a slow board needs about ten minutes
+LIMIT_S = 1800.0  # a slow board takes four minutes (calibration/RESULTS-slow-board.md)
 FAILED = "timing them failed, and `jetsel calibrate --retime` shows why"
 LOAD_INTERVAL_S = 60.0
 QUIET_LOAD = 0.5  # runnable processes for each core, as a mean over a minute (getloadavg(3))
