@@ -56,23 +56,21 @@ class ChainPolicy:
         """Run the best path for the image; if a model of it is unavailable, the best path without its models."""
         assert photo.features is not None
         estimates = self.chain.estimate(photo.features)
+        values = estimates.right - self.price * estimates.cost
         failed: set[str] = set()
-        failure: ModelUnavailableError | None = None
-        for index in np.argsort(-(estimates.right - self.price * estimates.cost), kind="stable").tolist():
-            path = self.paths[index]
-            if failed.intersection(path.models):
-                continue
-            because = self._because(estimates.right, index)
+        while True:
+            index = int(values.argmax())
+            path, because = self.paths[index], self._because(estimates.right, index)
             try:
                 decision = yield from path.climb(because)
-            except ModelUnavailableError as error:
+            except ModelUnavailableError:
                 failed.update(path.models)
-                failure = error
+                values[[not failed.isdisjoint(other.models) for other in self.paths]] = -np.inf
+                if np.isneginf(values).all():
+                    raise
                 continue
             because = because if len(path.rungs) == 1 else f"{because}; {decision.because}"
             return Decision(decision.prediction, because, distance=estimates.distance)
-        assert failure is not None
-        raise failure
 
     def _because(self, right: NDArray[np.float32], index: int) -> str:
         """Return the reason in words: on how many neighbours this path, and the path best on average, are right."""
@@ -133,9 +131,9 @@ class ChainKind(Kind):
         """Return the paths, the scaled features, and the result of each path on each image, as they are stored."""
         rows = learned.columns_of(chosen.features)
         scaling = fit_scaling(rows)
-        rungs = [[learned.models[rung] for rung in path.rungs] for path in learned.table.paths]
+        models = learned.models
         paths = tuple(
-            rungs_of(names, path.thresholds[:-1]) for names, path in zip(rungs, learned.table.paths, strict=True)
+            rungs_of([models[rung] for rung in path.rungs], path.thresholds[:-1]) for path in learned.table.paths
         )
         facts = ChainFacts(
             paths,
@@ -165,23 +163,19 @@ class ChainKind(Kind):
             raise ValueError(f"its points have {near.points.shape[1]} features, not {len(facts.features)}")
         if goes_on.shape[1:] != (len(facts.paths),):
             raise ValueError(f"its images have columns for {goes_on.shape[-1]} paths, not {len(facts.paths)}")
-        costs, largest = calibration.cost_array, calibration.cost_array.max()
         cost = np.stack(
-            [_path_cost(rungs, goes_on[:, place], costs, calibration) for place, rungs in enumerate(facts.paths)],
-            axis=1,
+            [_path_cost(rungs, later, calibration) for rungs, later in zip(facts.paths, goes_on.T, strict=True)], axis=1
         )
         chain = Chain(near, scaling, part.arrays["right"], cost, facts.k)
-        paths = tuple(Cascade(self.name, rungs) for rungs in facts.paths)
+        paths, largest = tuple(Cascade(self.name, rungs) for rungs in facts.paths), calibration.cost_array.max()
         prices = {self.name: facts.price} | {f"{self.name}:{n}": price for n, price in enumerate(facts.prices, 1)}
         return {
             name: ChainPolicy(name, chain, paths, price / largest, facts.features) for name, price in prices.items()
         }
 
 
-def _path_cost(
-    rungs: Sequence[Rung], goes_on: NDArray[np.bool_], costs: NDArray[np.float64], calibration: Calibration
-) -> NDArray[np.float32]:
+def _path_cost(rungs: Sequence[Rung], goes_on: NDArray[np.bool_], calibration: Calibration) -> NDArray[np.float32]:
     """Return the cost of a path on each image, (n,). goes_on: (n,), True if more models than the first run."""
-    first, *later = costs[model_columns([rung.model for rung in rungs], calibration)].tolist()
+    first, *later = calibration.cost_array[model_columns([rung.model for rung in rungs], calibration)].tolist()
     cost: NDArray[np.float32] = (first + goes_on * sum(later)).astype(np.float32)
     return cost

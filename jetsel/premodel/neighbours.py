@@ -49,14 +49,15 @@ EPSILON = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
 FLOAT32_SAFE = 1e37  # scores below it cannot overflow float32, the margin included
 BLOCK_PRODUCTS = 2**18  # multiply-adds at once; OpenBLAS uses threads for larger products, which wait on a busy machine
+SAMPLE_SCORES = 512  # largest size of the sample that limits the search
 
 
 class Neighbours:
     """Up to about 50,000 points of about 30 features, prepared for queries.
 
     One float32 matrix-vector product ranks all points by |p|^2 - 2 p.x, the squared distance without |x|^2. It only
-    discards points: a point stays a candidate if rounding could have hidden it, and candidates are measured again in
-    float64. The result is therefore exact; of equal distances, the lower row ranks first.
+    discards points that are farther in spite of rounding; the others are measured again in float64. The result is
+    therefore exact; of equal distances, the lower row ranks first.
     """
 
     def __init__(self, points: NDArray[np.float32]) -> None:
@@ -70,7 +71,10 @@ class Neighbours:
         if not largest < FLOAT32_SAFE:  # also true for NaN
             raise ValueError("points must be finite and of a scale whose square fits float32: scale the features first")
         # (features + 1, n): a query with a 1 appended times this table is one score for each point
-        self._table = np.concatenate([-2 * exact.T, squares[None]]).astype(np.float32)
+        table = np.concatenate([-2 * exact.T, squares[None]]).astype(np.float32)
+        block = max(1, BLOCK_PRODUCTS // len(table))
+        self._blocks = [table[:, start : start + block].copy() for start in range(0, len(exact), block)]
+        self._coordinates = self.points.T.copy()  # (features, n): sums over a long row are fast
         self._largest_norm = math.sqrt(largest)
 
     def nearest(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -78,33 +82,14 @@ class Neighbours:
 
         x: (features,) float32, finite; 1 <= k <= n. Raises ValueError otherwise.
         """
-        rows, squared = self._measure_candidates(x, k)
-        best = squared.argsort(kind="stable")[:k]  # candidates are in row order, so the lower row ranks first
-        return rows[best], np.sqrt(squared[best])
+        rows, squared = self._search(x, k)
+        order = squared.argsort(kind="stable")  # rows are in order, so that of equals the lower one ranks first
+        return rows[order], np.sqrt(squared[order])
 
     def nearest_set(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return what `nearest` returns, but in row order: for many neighbours this is faster, as nothing is sorted."""
-        rows, squared = self._measure_candidates(x, k)
-        if len(rows) > k:
-            farthest = np.partition(squared, k - 1)[k - 1]
-            inside = squared < farthest
-            inside[np.flatnonzero(squared == farthest)[: k - np.count_nonzero(inside)]] = True
-            rows, squared = rows[inside], squared[inside]
+        rows, squared = self._search(x, k)
         return rows, np.sqrt(squared)
-
-    def _measure_candidates(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return, in order, rows that may be among the k nearest, and their squared distances to x, see `nearest`."""
-        n, features = self.points.shape
-        exact = np.asarray(x, np.float32).astype(np.float64)
-        if exact.shape != (features,) or not 1 <= k <= n:
-            raise ValueError(f"x is {exact.shape} and k {k}; they must be ({features},) and from 1 to {n}")
-        norm = math.sqrt(float(exact @ exact))
-        if not math.isfinite(norm):
-            raise ValueError("x must be finite")
-        rows = self._candidates(exact, norm, k)
-        offsets = self.points[rows] - exact
-        offsets *= offsets
-        return rows, offsets.sum(axis=1)
 
     def nearest_many(self, xs: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return `nearest` for each row of xs, (queries, features): rows and distances, (queries, k)."""
@@ -114,27 +99,50 @@ class Neighbours:
             rows[i], distances[i] = self.nearest(x, k)
         return rows, distances
 
-    def _candidates(self, x: NDArray[np.float64], norm: float, k: int) -> NDArray[np.int64]:
-        """Return, in order, the row of every point that float32 cannot exclude from the k nearest. norm: of x."""
+    def _search(self, x: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the rows of the k nearest points, in order, and their squared distances to x. See `nearest`."""
         n, features = self.points.shape
-        scale = self._largest_norm * (self._largest_norm + 2 * norm)
+        exact = np.asarray(x, np.float32).astype(np.float64)
+        if exact.shape != (features,) or not 1 <= k <= n:
+            raise ValueError(f"x is {exact.shape} and k {k}; they must be ({features},) and from 1 to {n}")
+        square = float(exact @ exact)
+        if not math.isfinite(square):
+            raise ValueError("x must be finite")
+        scale = self._largest_norm * (self._largest_norm + 2 * math.sqrt(square))
         if not scale < FLOAT32_SAFE:
-            return np.arange(n)
-        query = np.empty(features + 1, np.float32)
-        query[:-1] = x
-        query[-1] = 1
-        scores = np.empty(n, np.float32)
-        block = max(1, BLOCK_PRODUCTS // (features + 1))
-        # Some kernels of OpenBLAS flag "invalid" on finite operands and right sums (numpy's issue 24067).
-        with np.errstate(invalid="ignore"):
-            for start in range(0, n, block):
-                np.matmul(query, self._table[:, start : start + block], out=scores[start : start + block])
+            return self._nearest_among(np.arange(n), exact, k)
+        query = np.append(exact, 1).astype(np.float32)
+        scores = np.concatenate([np.dot(query, block) for block in self._blocks])
         # A sum of m float32 products is off by at most m/2 eps times the sum of their sizes (Higham, Accuracy and
         # Stability of Numerical Algorithms, section 3.1), here with m = features + 1 and sizes of at most `scale`.
-        # Doubled, it also covers the rounding of the squares, of the bound itself and of float64 below.
+        # Doubled, it also covers the rounding of the squares, of the limits themselves and of float64 below.
         error = (features + 2) * EPSILON * (scale + TINY) + features * TINY
-        bound = float(np.partition(scores, k - 1)[k - 1]) + 2 * error
-        return np.flatnonzero(~(scores > bound))  # a score that is not a number excludes nothing
+        # A quantile of a sample usually limits the search to few points.
+        sample = scores[:: n // SAMPLE_SCORES + 1]
+        expected = k * len(sample) / n
+        rank = int(expected + 3 * math.sqrt(expected)) + 3  # three deviations above what the sample has on average
+        if len(sample) < n and rank < len(sample) // 2:
+            limit = np.partition(sample, rank)[rank]
+            rows = (scores <= limit).nonzero()[0]
+            if len(rows) >= k:
+                rows, squared = self._nearest_among(rows, exact, k)
+                if squared.max() - square + error < limit:
+                    return rows, squared
+        limit = np.partition(scores, k - 1)[k - 1] + 2 * error
+        return self._nearest_among((scores <= limit).nonzero()[0], exact, k)
+
+    def _nearest_among(
+        self, rows: NDArray[np.int64], x: NDArray[np.float64], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the k nearest of these rows, which are in order, and their squared distances to x."""
+        offsets = self._coordinates.take(rows, axis=1) - x[:, None]
+        offsets *= offsets
+        squared = offsets.sum(axis=0)
+        farthest = np.partition(squared, k - 1)[k - 1]
+        inside = squared <= farthest
+        if np.count_nonzero(inside) > k:
+            inside[np.flatnonzero(squared == farthest)[k - np.count_nonzero(squared < farthest) :]] = False
+        return rows[inside], squared[inside]
 
 
 def worthiest(chances: NDArray[np.floating], costs: NDArray[np.floating], price: float) -> NDArray[np.int64]:

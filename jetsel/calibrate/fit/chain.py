@@ -58,9 +58,9 @@ def try_readings(learned: LearnedPaths, held_out: Table) -> dict[Reading, TriedP
 def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
     """Return the sets of features to try, without features that are constant over all images."""
     varying = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
-    sets = (SIZE, KINDS, (*PAPER_SEVEN, *SIZE), learned.feature_names)
-    distinct = dict.fromkeys(tuple(name for name in feature_set if name in varying) for feature_set in sets)
-    return [names for names in distinct if names]
+    by_light = ((*SIZE, "colourfulness"), (*SIZE, "avg_brightness"), (*KINDS, "avg_brightness"))
+    sets = (SIZE, *by_light, (*PAPER_SEVEN, *SIZE), learned.feature_names)
+    return list(filter(None, dict.fromkeys(tuple(name for name in names if name in varying) for names in sets)))
 
 
 def _choose_at_prices(

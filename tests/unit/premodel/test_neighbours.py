@@ -69,18 +69,20 @@ def test_a_query_far_away_is_still_exact(far: float) -> None:
     shift=st.sampled_from([0.0, 1.0, 1e4]),
     grid=st.booleans(),
     block=st.sampled_from([1, 64, module.BLOCK_PRODUCTS]),
+    sample=st.sampled_from([1, 8, 64, module.SAMPLE_SCORES]),
 )
 def test_equals_the_search_of_everything(
-    seed: int, n: int, features: int, scale: float, shift: float, grid: bool, block: int
+    seed: int, n: int, features: int, scale: float, shift: float, grid: bool, block: int, sample: int
 ) -> None:
     random = np.random.default_rng(seed)
     points = (random.integers(0, 4, (n, features)) if grid else random.random((n, features))) + shift
     queries = np.concatenate([points[:3], random.random((3, features)) + shift])
     points, queries = (points * scale).astype(np.float32), (queries * scale).astype(np.float32)
     k = int(random.integers(1, n + 1))
-    neighbours = Neighbours(points)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "BLOCK_PRODUCTS", block)
+        patch.setattr(module, "SAMPLE_SCORES", sample)
+        neighbours = Neighbours(points)
         rows, distances = neighbours.nearest_many(queries, k)
     for x, row, distance in zip(queries, rows, distances, strict=True):
         expected = exhaustive(points, x, k)
