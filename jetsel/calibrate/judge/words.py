@@ -101,8 +101,9 @@ def premodel_in_words(chain: FittedChain) -> str:
     """Return sentences about the chain's gain, its cost and the kinds of images that it distinguishes."""
     energy = "" if chain.chooser_mj is None else f" and {significant(chain.chooser_mj)} mJ"
     lift, reading = chain.lift, chain.lift.reading
+    features = " and ".join(reading.features) if len(reading.features) <= 3 else f"{len(reading.features)} features"
     adds = (
-        f"choosing a path by {reading.k} neighbours in {len(reading.features)} features adds {signed(lift.points)} "
+        f"choosing a path by {reading.k} neighbours in {features} adds {signed(lift.points)} "
         f"points, compared with one path for all images at equal cost (standard error {lift.error_points:.1f}); "
         f"features and choice take {significant(chain.chooser_ms)} ms{energy}"
     )

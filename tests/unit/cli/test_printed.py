@@ -229,7 +229,7 @@ def test_without_the_page_the_report_is_printed_and_the_extra_is_named() -> None
     for said in (
         "cascade (in use now)",
         "oracle",
-        "by 101 neighbours in 2 features",
+        "by 101 neighbours in n_keypoints and contrast",
         "cascade answers 41 % of the images",
     ):
         assert said in text

@@ -58,7 +58,7 @@ def test_promises_are_one_sentence() -> None:
 
 def test_the_premodel_is_one_sentence_with_what_it_adds_and_costs() -> None:
     said = premodel_in_words(sample.CHAIN)
-    assert said.startswith("The premodel: choosing a path by 101 neighbours in 2 features adds +1.5 points")
+    assert said.startswith("The premodel: choosing a path by 101 neighbours in n_keypoints and contrast adds +1.5")
     assert said.endswith("features and choice take 0.148 ms.")
     withheld = replace(sample.CHAIN, offered=False, chooser_mj=0.51)
     assert premodel_in_words(withheld).endswith(
