@@ -1,7 +1,8 @@
 """Where images are of several kinds: `python -m calibration.papers.taylor.mixes FIT TEST --family NAME`.
 
-FIT and TEST are recordings. Everything is fitted on FIT, and every operating point is chosen by its ten folds; TEST
-fits nothing. The kinds of images are known to the table alone, and to the row of an oracle that is told them.
+FIT and TEST are recordings, of several kinds of images or of one. Everything is fitted on FIT, and every operating
+point is chosen by its ten folds; TEST fits nothing. The kinds of images are known to the table alone, and to the row of
+an oracle that is told them.
 """
 
 from __future__ import annotations
@@ -196,12 +197,16 @@ def main() -> None:
     rows, premodel = ways(fit, test, family, kind_of)
     kinds = kinds_of(test, kind_of)
     counts = ", ".join(f"{int(of.sum()):,} {kind}" for kind, of in kinds.items())
+    several = len(kinds) > 1
+    shown = kinds if several else {}
     columns = " | ".join(
-        ["way", "right %", "ms", *(f"{kind} %, ms" for kind in kinds), "beside the most accurate cascade"]
+        ["way", "right %", "ms", *(f"{kind} %, ms" for kind in shown), "beside the most accurate cascade"]
     )
     beside = next(way for way in rows if way.text.startswith("most accurate cascade"))
-    title = f"Images of several kinds, {options.family}: {len(fit.recording.classes):,} to fit on, {counts} to judge on"
-    written(f"taylor-mixes-{options.family}", table(title, columns, compared(rows, kinds, beside)) + f"\n{premodel}\n")
+    title = f"{options.family}: {len(fit.recording.classes):,} to fit on, {counts} to judge on"
+    title = f"Images of {'several kinds' if several else 'one kind'}, {title}"
+    name = f"taylor-{'mixes' if several else 'clean'}-{options.family}"
+    written(name, table(title, columns, compared(rows, shown, beside)) + f"\n{premodel}\n")
 
 
 if __name__ == "__main__":
