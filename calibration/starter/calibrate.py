@@ -86,14 +86,18 @@ def fitted(
     *,
     choice_factor: float = 1.0,
     kinds: Sequence[Kind] = USUAL,
+    policy: str | None = None,
 ) -> Calibrated:
-    """Fit and compare everything; choice_factor: how much slower than here features and choice are."""
+    """Fit and compare everything; choice_factor: how much slower than here features and choice are.
+
+    policy: the default, also a chain that would not be offered; None for the best.
+    """
     images = decode_sample(loaded.recording.paths, family.decode_px, LIMITS)
     whole_ms = loaded.times.features_ms * choice_factor
     began = time.monotonic()
     found = calibrate(
         loaded,
-        InstallRequest(choice_factor=choice_factor, kinds=kinds),
+        InstallRequest(policy=policy, choice_factor=choice_factor, kinds=kinds),
         FeatureClock(images, loaded.identity.features_px, LIMITS, whole_ms),
         lambda what, done, total: print(f"\r{what} {done}/{total}   ", end="", flush=True),
     )

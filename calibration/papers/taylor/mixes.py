@@ -28,6 +28,7 @@ from jetsel.calibrate.judge.words import premodel_in_words
 from jetsel.calibrate.record.load import load
 from jetsel.calibrate.record.recording import LoadedRecording, Recording
 from jetsel.calibrate.record.replay import replay_all
+from jetsel.policies.chain import NAME as CHAIN
 from jetsel.policies.registry import KINDS, USUAL, catalogue
 from jetsel.premodel.cascades import replay_cascade as judge_cascade
 from jetsel.premodel.cascades import tried_cascades
@@ -132,7 +133,9 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
     both = (*USUAL, PaperChainKind())
     found = fitted(family, fit, kinds=both)
     alone = fitted(family, fit, kinds=[kind for kind in USUAL if kind.name == "cascade"])
-    calibration, figures = found.calibration, found.calibration.figures
+    # A chain that adds nothing is not offered, and is in the table all the same.
+    shown = found if CHAIN in found.calibration.parts else fitted(family, fit, kinds=both, policy=CHAIN)
+    calibration, figures = shown.calibration, shown.calibration.figures
     clock = FeatureClock(
         decode_sample(fit.recording.paths, family.decode_px, LIMITS),
         fit.identity.features_px,
@@ -159,7 +162,7 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
     rows.append(
         told(*known, calibration.temperatures, (kinds_of(known[0], kind_of), kinds_of(known[1], kind_of)), top_ms)
     )
-    rows.append(judged("default", calibration.default_policy, calibration, judge))
+    rows.append(judged("default", found.calibration.default_policy, found.calibration, judge))
     rows.append(
         judged("default if there are cascades alone", alone.calibration.default_policy, alone.calibration, judge)
     )
