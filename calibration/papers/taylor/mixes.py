@@ -135,7 +135,11 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
     alone = fitted(family, fit, kinds=[kind for kind in USUAL if kind.name == "cascade"])
     # A chain that adds nothing is not offered, and is in the table all the same.
     shown = found if CHAIN in found.calibration.parts else fitted(family, fit, kinds=both, policy=CHAIN)
-    calibration, figures = shown.calibration, shown.calibration.figures
+    calibration, figures, offer = (
+        shown.calibration,
+        shown.calibration.figures,
+        "" if shown is found else ", not offered",
+    )
     clock = FeatureClock(
         decode_sample(fit.recording.paths, family.decode_px, LIMITS),
         fit.identity.features_px,
@@ -152,16 +156,20 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
         judged("best single model", best, calibration, judge),
         judged("chain of votes, as published", VOTES, calibration, judge),
         judged("most accurate cascade", top, calibration, judge),
-        judged("chain of paths in its time", best_within(calibration, "chain", top_ms), calibration, judge),
+        judged(f"chain of paths in its time{offer}", best_within(calibration, "chain", top_ms), calibration, judge),
     ]
-    for part in (0.75, 0.5, 0.25):
-        for prefix in ("cascade", "chain"):
-            name = best_within(calibration, prefix, part * top_ms)
-            rows.append(judged(f"{prefix} in {part:.0%} of that time", name, calibration, judge))
+    if shown is found:
+        for part in (0.75, 0.5, 0.25):
+            for prefix in ("cascade", "chain"):
+                name = best_within(calibration, prefix, part * top_ms)
+                rows.append(judged(f"{prefix} in {part:.0%} of that time", name, calibration, judge))
+    else:
+        name = best_within(calibration, "cascade", figures[CHAIN]["mean_ms"])
+        rows.append(judged("cascade in the time of that chain", name, calibration, judge))
     known = fit.recording, judge.recording
-    rows.append(
-        told(*known, calibration.temperatures, (kinds_of(known[0], kind_of), kinds_of(known[1], kind_of)), top_ms)
-    )
+    kinds = kinds_of(known[0], kind_of), kinds_of(known[1], kind_of)
+    if len(kinds[1]) > 1:
+        rows.append(told(*known, calibration.temperatures, kinds, top_ms))
     rows.append(judged("default", found.calibration.default_policy, found.calibration, judge))
     rows.append(
         judged("default if there are cascades alone", alone.calibration.default_policy, alone.calibration, judge)
