@@ -90,7 +90,7 @@ def fitted(
 ) -> Calibrated:
     """Fit and compare everything; choice_factor: how much slower than here features and choice are.
 
-    policy: the default, also a chain that would not be offered; None for the best.
+    policy: name of the default policy, even a chain that adds nothing; None for the best one.
     """
     images = decode_sample(loaded.recording.paths, family.decode_px, LIMITS)
     whole_ms = loaded.times.features_ms * choice_factor

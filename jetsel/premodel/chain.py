@@ -57,7 +57,7 @@ class Chain:
         estimates = self._remembered.get(key)
         if estimates is None:
             rows, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
-            means = np.ones(self.k, np.float32).dot(self._columns.take(rows, axis=0)) / self.k
+            means = self._columns.take(rows, axis=0).sum(axis=0) / self.k
             means.flags.writeable = False
             if len(self._remembered) >= MOST_REMEMBERED:
                 self._remembered.clear()

@@ -115,8 +115,8 @@ class Neighbours:
         scores = np.concatenate([np.dot(query, block) for block in self._blocks])
         # A sum of m float32 products is off by at most m/2 eps times the sum of their sizes (Higham, Accuracy and
         # Stability of Numerical Algorithms, section 3.1), here with m = features + 1 and sizes of at most `scale`.
-        # Doubled, it also covers the rounding of the squares, of the limits themselves and of float64 below.
-        error = (features + 2) * EPSILON * (scale + TINY) + features * TINY
+        # Doubled, it also covers the rounding of the squares and limits; the last term is float64's, for a distant x.
+        error = (features + 2) * EPSILON * (scale + TINY + EPSILON * square) + features * TINY
         # A quantile of a sample usually limits the search to few points.
         sample = scores[:: n // SAMPLE_SCORES + 1]
         expected = k * len(sample) / n

@@ -133,13 +133,9 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
     both = (*USUAL, PaperChainKind())
     found = fitted(family, fit, kinds=both)
     alone = fitted(family, fit, kinds=[kind for kind in USUAL if kind.name == "cascade"])
-    # A chain that adds nothing is not offered, and is in the table all the same.
+    # A chain that adds nothing is not offered, but the table has it.
     shown = found if CHAIN in found.calibration.parts else fitted(family, fit, kinds=both, policy=CHAIN)
-    calibration, figures, offer = (
-        shown.calibration,
-        shown.calibration.figures,
-        "" if shown is found else ", not offered",
-    )
+    calibration, figures = shown.calibration, shown.calibration.figures
     clock = FeatureClock(
         decode_sample(fit.recording.paths, family.decode_px, LIMITS),
         fit.identity.features_px,
@@ -156,14 +152,15 @@ def ways(fit: LoadedRecording, test: Recording, family: Family, kind_of: Callabl
         judged("best single model", best, calibration, judge),
         judged("chain of votes, as published", VOTES, calibration, judge),
         judged("most accurate cascade", top, calibration, judge),
-        judged(f"chain of paths in its time{offer}", best_within(calibration, "chain", top_ms), calibration, judge),
     ]
-    if shown is found:
+    if len(kinds_of(judge.recording, kind_of)) > 1:
+        rows.append(judged("chain of paths in its time", best_within(calibration, "chain", top_ms), calibration, judge))
         for part in (0.75, 0.5, 0.25):
             for prefix in ("cascade", "chain"):
                 name = best_within(calibration, prefix, part * top_ms)
                 rows.append(judged(f"{prefix} in {part:.0%} of that time", name, calibration, judge))
     else:
+        rows.append(judged("chain of paths, offered or not", CHAIN, calibration, judge))
         name = best_within(calibration, "cascade", figures[CHAIN]["mean_ms"])
         rows.append(judged("cascade in the time of that chain", name, calibration, judge))
     known = fit.recording, judge.recording
@@ -210,10 +207,9 @@ def main() -> None:
     counts = ", ".join(f"{int(of.sum()):,} {kind}" for kind, of in kinds.items())
     several = len(kinds) > 1
     shown = kinds if several else {}
-    columns = " | ".join(
-        ["way", "right %", "ms", *(f"{kind} %, ms" for kind in shown), "beside the most accurate cascade"]
-    )
-    beside = next(way for way in rows if way.text.startswith("most accurate cascade"))
+    rival = "most accurate cascade" if several else "cascade in the time of that chain"
+    columns = " | ".join(["way", "right %", "ms", *(f"{kind} %, ms" for kind in shown), f"beside the {rival}"])
+    beside = next(way for way in rows if way.text.startswith(rival))
     title = f"{options.family}: {len(fit.recording.classes):,} to fit on, {counts} to judge on"
     title = f"Images of {'several kinds' if several else 'one kind'}, {title}"
     name = f"taylor-{'mixes' if several else 'clean'}-{options.family}"

@@ -58,8 +58,8 @@ def try_readings(learned: LearnedPaths, held_out: Table) -> dict[Reading, TriedP
 def _feature_sets(learned: LearnedPaths) -> list[tuple[str, ...]]:
     """Return the sets of features to try, without features that are constant over all images."""
     varying = {name for name, column in zip(learned.feature_names, learned.features.T, strict=True) if np.ptp(column)}
-    by_light = ((*SIZE, "colourfulness"), (*SIZE, "avg_brightness"), (*KINDS, "avg_brightness"))
-    sets = (SIZE, *by_light, (*PAPER_SEVEN, *SIZE), learned.feature_names)
+    by_kind = ((*SIZE, "colourfulness"), (*SIZE, "avg_brightness"), (*KINDS, "avg_brightness"))
+    sets = (SIZE, *by_kind, (*PAPER_SEVEN, *SIZE), learned.feature_names)
     return list(filter(None, dict.fromkeys(tuple(name for name in names if name in varying) for names in sets)))
 
 

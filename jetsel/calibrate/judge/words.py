@@ -101,14 +101,14 @@ def premodel_in_words(chain: FittedChain) -> str:
     """Return sentences about the chain's gain, its cost and the kinds of images that it distinguishes."""
     energy = "" if chain.chooser_mj is None else f" and {significant(chain.chooser_mj)} mJ"
     lift, reading = chain.lift, chain.lift.reading
-    features = " and ".join(reading.features) if len(reading.features) <= 3 else f"{len(reading.features)} features"
+    features = joined(reading.features) if len(reading.features) <= 3 else f"{len(reading.features)} features"
     adds = (
         f"choosing a path by {reading.k} neighbours in {features} adds {signed(lift.points)} "
         f"points, compared with one path for all images at equal cost (standard error {lift.error_points:.1f}); "
         f"features and choice take {significant(chain.chooser_ms)} ms{energy}"
     )
-    chance_note = "" if chain.offered else ". That may be chance, so chain is listed for comparison only"
-    install_hint = "" if chain.offered else "; --policy chain installs it all the same"
+    verdict = "may be chance" if lift.points > 0 else "is no gain"
+    not_offered = f". That {verdict}, so chain is listed for comparison only; --policy chain installs it all the same"
     kinds = "".join(
         f" {100 * kind.share:.0f} % of the images are {kind.look}: these go to {kind.model} first."
         for kind in chain.kinds
@@ -116,7 +116,7 @@ def premodel_in_words(chain: FittedChain) -> str:
     other_share = 1 - sum(kind.share for kind in chain.kinds)
     if chain.kinds and other_share >= 0.005:
         kinds += f" The other {100 * other_share:.0f} % go to other models first; no single feature describes them."
-    return f"The premodel: {adds}{chance_note}{install_hint}.{kinds}"
+    return f"The premodel: {adds}{'' if chain.offered else not_offered}.{kinds}"
 
 
 def metric_name(labels_from: str | None) -> str:
