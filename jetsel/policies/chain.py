@@ -57,15 +57,13 @@ class ChainPolicy:
         assert photo.features is not None
         estimates = self.chain.estimate(photo.features)
         values = estimates.right - self.price * estimates.cost
-        failed: set[str] = set()
         while True:
             index = int(values.argmax())
             path, because = self.paths[index], self._because(estimates.right, index)
             try:
                 decision = yield from path.climb(because)
             except ModelUnavailableError:
-                failed.update(path.models)
-                values[[not failed.isdisjoint(other.models) for other in self.paths]] = -np.inf
+                values[[not set(path.models).isdisjoint(other.models) for other in self.paths]] = -np.inf
                 if np.isneginf(values).all():
                     raise
                 continue

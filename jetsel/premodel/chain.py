@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jetsel.premodel.neighbours import Neighbours, Scaling
+from jetsel.premodel.neighbours import Neighbours, Scaling, rounded
 
 MOST_REMEMBERED = 4096  # estimates of about 500 bytes each
 
@@ -43,29 +43,26 @@ class Chain:
         if not 1 <= k <= n:
             raise ValueError(f"k is {k}; it must be from 1 to the {n} images fitted on")
         self.k, self._neighbours, self._scaling = k, neighbours, scaling
-        self._columns = np.concatenate([right.astype(np.float32), cost.astype(np.float32)], axis=1)
-        self.overall = self._split(self._columns.mean(axis=0), None)
+        self._columns = np.stack([right, cost], axis=1).astype(np.float32)  # (n, 2, P)
+        overall = self._columns.mean(axis=0)
+        self.overall = PathEstimates(overall[0], overall[1], None)
         self._remembered: dict[bytes, PathEstimates] = {}
 
     def estimate(self, features: NDArray[np.float32]) -> PathEstimates:
         """Return the estimates for one image. features: (features,) float32, unscaled; ValueError unless finite.
 
-        Estimates are remembered and read-only: all images of a camera have one size, which may be all that counts, and
-        replays ask for the same images at each price.
+        Features are rounded to a thousandth of their range, and estimates are remembered (they are read-only): all
+        images of a camera have one size, which may be all that counts, and a camera's images in one light are alike.
         """
-        key = features.tobytes()
+        query = rounded(self._scaling.apply(features))
+        key = query.tobytes()
         estimates = self._remembered.get(key)
         if estimates is None:
-            rows, distances = self._neighbours.nearest_set(self._scaling.apply(features), self.k)
+            rows, distances = self._neighbours.nearest_set(query, self.k)
             means = self._columns.take(rows, axis=0).sum(axis=0) / self.k
             means.flags.writeable = False
             if len(self._remembered) >= MOST_REMEMBERED:
                 self._remembered.clear()
-            estimates = self._remembered[key] = self._split(means, float(distances.sum()) / self.k)
+            estimates = PathEstimates(means[0], means[1], float(distances.sum()) / self.k)
+            self._remembered[key] = estimates
         return estimates
-
-    @staticmethod
-    def _split(means: NDArray[np.float32], distance: float | None) -> PathEstimates:
-        """Return estimates from the means of `_columns`, (2 P,): shares of right answers, then costs."""
-        paths = len(means) // 2
-        return PathEstimates(means[:paths], means[paths:], distance)

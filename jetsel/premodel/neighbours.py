@@ -45,6 +45,11 @@ def fit_scaling(features: NDArray[np.float32]) -> Scaling:
     return Scaling(features.min(axis=0), features.max(axis=0))
 
 
+def rounded(scaled: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return scaled features in steps of a thousandth of their range, in which images are compared with known ones."""
+    return (np.rint(scaled * 1000) / 1000).astype(np.float32)
+
+
 EPSILON = float(np.finfo(np.float32).eps)
 TINY = float(np.finfo(np.float32).tiny)
 FLOAT32_SAFE = 1e37  # scores below it cannot overflow float32, the margin included

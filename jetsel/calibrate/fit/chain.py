@@ -16,7 +16,7 @@ from jetsel.calibrate.fit.goal import standard_error
 from jetsel.features import KINDS, PAPER_SEVEN, SIZE
 from jetsel.policies.chain import LearnedPaths
 from jetsel.policies.kind import Table, TriedPoint
-from jetsel.premodel import Neighbours, fit_scaling, worthiest
+from jetsel.premodel import Neighbours, fit_scaling, rounded, worthiest
 from jetsel.premodel.paths import PRICES, PathTable, neighbour_means
 
 KS = (31, 101, 301, 601, 1201, 2401)
@@ -45,7 +45,7 @@ def try_readings(learned: LearnedPaths, held_out: Table) -> dict[Reading, TriedP
     for names in _feature_sets(learned) if ks else ():
         scaling = fit_scaling(learned.columns_of(names))
         cached = Neighbours(scaling.apply(learned.columns_of(names)))
-        queries, query_of = np.unique(scaling.apply(held_out.columns_of(names)), axis=0, return_inverse=True)
+        queries, query_of = np.unique(rounded(scaling.apply(held_out.columns_of(names))), axis=0, return_inverse=True)
         neighbour_rows, _ = cached.nearest_many(queries, ks[-1])
         query_of = query_of.reshape(-1)  # numpy 2.0 gives it two dimensions
         for k, (accuracy, mean_cost) in zip(
