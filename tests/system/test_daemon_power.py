@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jetsel.artefact.calibration import Calibration, MeasuredEnergy
+from jetsel.artefact.calibration import Calibration, MeasuredEnergy, PolicyPart
 from jetsel.artefact.coding import read
 from jetsel.artefact.installed import install
 from jetsel.power.machine import comparable_facts
@@ -95,14 +95,15 @@ DEAR_MJ, CHEAP_MJ = 40.0, 1.0
 
 
 def with_energies() -> Calibration:
-    """The starter's calibration, as if it had been made where power is measured."""
+    """The starter's calibration, as if power had been measured; its default is the most accurate point of the chain."""
     made = read(STARTER / "calibration")
-    figures = {
-        name: {**figure, "mean_mj": DEAR_MJ if name == made.default_policy else CHEAP_MJ}
-        for name, figure in made.figures.items()
-    }
+    default, part = made.default_policy, made.parts[made.default_policy]
+    facts = msgspec.structs.replace(part.facts, price=part.facts.prices[0])
+    parts = {**made.parts, default: PolicyPart(facts, part.arrays)}
+    figures = {name: {**figure, "mean_mj": CHEAP_MJ} for name, figure in made.figures.items()}
+    figures[default] = {**made.figures[f"{default}:1"], "mean_mj": DEAR_MJ}
     energies_mj = {model: DEAR_MJ if model in ("l", "xl") else CHEAP_MJ for model in made.costs_ms}
-    return msgspec.structs.replace(made, figures=figures, energy=MeasuredEnergy(mean_mj=energies_mj))
+    return msgspec.structs.replace(made, parts=parts, figures=figures, energy=MeasuredEnergy(mean_mj=energies_mj))
 
 
 @pytest.mark.slow
